@@ -1,17 +1,13 @@
 """A database of the tests' own: an embedded PostgreSQL under a temporary folder, started before settings are read."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import django
 import hypothesis
@@ -51,39 +47,34 @@ if "TEST_CITUS_URL" in os.environ:
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
 django.setup()
 
-if TYPE_CHECKING:
-    from django.conf import LazySettings
-
-    from retrieval.models import Collection, Document
-
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
+def pytest_xdist_setupnodes():
     """Lets each process of a parallel run come through the lines above, to a folder and a server of its own, before the
     settings are read."""
     del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """The tests of a folder that shares its sites are run by one process, which alone starts them; others by file."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             shared = ("tests/browser/", "tests/integration/clients/")
             return next(filter(nodeid.startswith, shared), None) or super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Let the garbage collector pass over what stays to the end: a million objects."""
     gc.collect()
     gc.freeze()
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
+def pytest_ignore_collect(collection_path):
     """On a Citus cluster, what tests another database than the site's is left out."""
     if "TEST_CITUS_URL" not in os.environ:
         return None
@@ -93,14 +84,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if place in LEFT_OUT else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     if "TEST_CITUS_URL" in os.environ:
         from tests.support.cluster import LEFT_OUT
 
         items[:] = [item for item in items if not item.nodeid.removeprefix("tests/").startswith(tuple(LEFT_OUT))]
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure():
     from django.conf import settings
 
     if settings.configured and settings.EMBEDDED_POSTGRES is not None:
@@ -110,12 +101,7 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(
-    request: pytest.FixtureRequest,
-    django_test_environment: None,
-    django_db_modify_db_settings: None,
-    django_db_blocker: Any,
-) -> None:
+def django_db_setup(request, django_test_environment, django_db_modify_db_settings, django_db_blocker):
     """The test database, and one like it named ``migrated`` to make others of, on a server that does not wait for the
     disk: what it holds goes with it. In a parallel run, all processes have copies of one such server's files."""
     from django.conf import settings
@@ -124,13 +110,13 @@ def django_db_setup(
 
     from tests.support.databases import create_database
 
-    def make_database() -> None:
+    def make_database():
         # Also where no test is marked as one of the database: those in the browser have databases of their own.
         with django_db_blocker.unblock():
             # It goes with its server; dropping it first would wait for every thread that ever asked it.
             setup_databases(verbosity=0, interactive=False, keepdb=True)
 
-    def set_up() -> None:
+    def set_up():
         make_database()
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
@@ -156,7 +142,7 @@ def django_db_setup(
         set_up()
     else:
 
-        def set_up_and_copy(path: Path) -> None:
+        def set_up_and_copy(path):
             set_up()
             server.stop()
             made_once.copy_files(server.cluster, path)
@@ -176,14 +162,14 @@ _LARGEST_BYTES = 6 * 2**20
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_flush() -> Iterator[None]:
+def _quick_flush():
     """After a test that commits, delete its few rows; truncating forty tables and migrating anew takes fifty times as
     long."""
     from django.core.management.commands import flush
     from django.db import DatabaseError
     from django.db.backends.postgresql.operations import DatabaseOperations
 
-    def sql_flush(self: Any, style: Any, tables: list[str], **_options: Any) -> list[str]:
+    def sql_flush(self, style, tables, **_options):
         names = [self.quote_name(table) for table in tables if table not in _KEPT_TABLES]
         sizes = " + ".join(f"pg_total_relation_size('{name}')" for name in names)
         # The coordinator of a cluster does not know the size of the shards.
@@ -206,7 +192,7 @@ def _quick_flush() -> Iterator[None]:
 
     execute = DatabaseOperations.execute_sql_flush
 
-    def execute_sql_flush(self: Any, statements: list[str]) -> None:
+    def execute_sql_flush(self, statements):
         # A thread of the test may still be writing: what it adds to a deleted row, or a deadlock, ends this attempt.
         for last in (*[False] * 20, True):
             try:
@@ -226,13 +212,13 @@ def _quick_flush() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_cache(tmp_path_factory):
     """Where the embedder's graph is kept, made once for the whole run."""
     return made_once.folder() / "models"
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
+def django_db_modify_db_settings():
     from django.conf import settings
 
     # A thread that searches gives its connection back at once, so that the test database can be dropped at the end.
@@ -245,7 +231,7 @@ def django_db_modify_db_settings() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_settings() -> Iterator[None]:
+def _quick_settings():
     """A good hash of a password takes a fifth of a second, and every test client lists all static files."""
     from django.test import override_settings
 
@@ -255,14 +241,14 @@ def _quick_settings() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_database() -> Iterator[None]:
+def _own_database():
     """Threads that search are kept for the next test, with their connections: one to a database that an earlier test
     has worked on is closed when another is meant."""
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     # With these a statement, or a transaction, begins; pytest-django has `ensure_connection` for itself.
-    def own(method: Callable[..., Any]) -> Callable[..., Any]:
-        def of_own_database(self: Any, *arguments: Any, **options: Any) -> Any:
+    def own(method):
+        def of_own_database(self, *arguments, **options):
             is_elsewhere = (
                 self.connection is not None
                 and not self.in_atomic_block
@@ -282,7 +268,7 @@ def _own_database() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _broker_in_memory(request: pytest.FixtureRequest, settings: LazySettings) -> Iterator[None]:
+def _broker_in_memory(request, settings):
     """Tasks go to a queue in memory that nobody reads; the tests of the worker use the real broker."""
     if request.node.get_closest_marker("worker") or request.node.get_closest_marker("browser"):
         yield
@@ -300,7 +286,7 @@ def _broker_in_memory(request: pytest.FixtureRequest, settings: LazySettings) ->
 
 
 @pytest.fixture(autouse=True)
-def _empty_queue() -> None:
+def _empty_queue():
     """Questions of an earlier test, taken and never answered, keep no places."""
     from chat.streaming.admission import ADMISSION
 
@@ -308,7 +294,7 @@ def _empty_queue() -> None:
 
 
 @pytest.fixture
-def collection() -> Collection:
+def collection():
     """A public collection in English."""
     from retrieval.models import Collection
 
@@ -316,14 +302,14 @@ def collection() -> Collection:
 
 
 @pytest.fixture
-def ingest() -> Callable[..., Document]:
+def ingest():
     """``ingest(collection, source, text)``: the document, read in this process."""
 
-    def _ingest(collection: Collection, source: str, text: str | bytes, **options: object) -> Document:
+    def _ingest(collection, source, text, **options):
         from retrieval.documents import ingestion, submission
 
         data = text.encode() if isinstance(text, str) else text
-        submitted = submission.submit(collection, source, data, enqueue=False, **options)  # type: ignore[arg-type]
+        submitted = submission.submit(collection, source, data, enqueue=False, **options)
         ingestion.ingest(submitted.document.pk)
         submitted.document.refresh_from_db()
         return submitted.document

@@ -4,27 +4,13 @@ The demo documents are read once; both servers have a copy of that database. A b
 test asks, no other test sees.
 """
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    ConsoleMessage,
-    Page,
-    Playwright,
-    WebError,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import expect, sync_playwright
 
 from bench import with_constants
 from tests.support.databases import create_database, database, url_of
@@ -41,17 +27,13 @@ FLAGS = (
     "--disable-component-update --disable-sync --disable-dev-shm-usage"
 )
 
-WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
-PHONE: dict[str, Any] = {
-    "viewport": {"width": 390, "height": 844},
-    "is_mobile": True,
-    "has_touch": True,
-}
+WIDE = {"viewport": {"width": 1440, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 # Each width and each scheme of colours once: what is wide or narrow does not depend on what is light or dark.
-LOOKS: list[tuple[dict[str, Any], Literal["light", "dark"]]] = [(WIDE, "light"), (PHONE, "dark")]
+LOOKS = [(WIDE, "light"), (PHONE, "dark")]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -62,13 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 )
 
 
-# The browser ---------------------------------------------------------------------------------------------------------
-# As pytest-playwright's, whose options work, but for this folder only: while Playwright runs it has an event loop in
-# the main thread, in which the asynchronous tests of other folders could not run theirs.
-
-
 @pytest.fixture(scope="package")
-def playwright(_pw_api_request_contexts: Any) -> Iterator[Playwright]:
+def playwright(_pw_api_request_contexts):
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as running:
         expect.set_options(timeout=TIMEOUT_MILLISECONDS)
         # Django takes that loop for a reason not to query.
@@ -79,13 +56,10 @@ def playwright(_pw_api_request_contexts: Any) -> Iterator[Playwright]:
 
 
 @pytest.fixture(scope="package")
-def browser(playwright: Playwright, browser_type_launch_args: dict[str, Any]) -> Iterator[Browser]:
+def browser(playwright, browser_type_launch_args):
     browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), **browser_type_launch_args)
     yield browser
     browser.close()
-
-
-# Visitors ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -98,25 +72,25 @@ class Complaints:
     found: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
 
-    def heard(self, message: ConsoleMessage) -> None:
+    def heard(self, message):
         if message.type in ("error", "warning"):
             self.found.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
 
-    def failed(self, error: WebError) -> None:
+    def failed(self, error):
         self.found.append(f"script: {error.error}")
 
 
 @pytest.fixture
-def complaints() -> Complaints:
+def complaints():
     return Complaints()
 
 
 @pytest.fixture
-def visitor(browser: Browser, complaints: Complaints) -> Iterator[Callable[..., Page]]:
+def visitor(browser, complaints):
     """``visitor(**PHONE)``: a page of a browser nobody has used yet. No page may leave an error in its console."""
-    contexts: list[BrowserContext] = []
+    contexts = []
 
-    def come(**options: Any) -> Page:
+    def come(**options):
         context = browser.new_context(**{**WIDE, "reduced_motion": "reduce", **options})
         contexts.append(context)
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
@@ -131,17 +105,14 @@ def visitor(browser: Browser, complaints: Complaints) -> Iterator[Callable[..., 
 
 
 @pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
-def anywhere(request: pytest.FixtureRequest, visitor: Callable[..., Page]) -> Page:
+def anywhere(request, visitor):
     """A page on a wide screen, and again on a phone."""
     return visitor(**request.param)
 
 
 @pytest.fixture
-def page(visitor: Callable[..., Page]) -> Page:
+def page(visitor):
     return visitor()
-
-
-# The sites -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -152,17 +123,17 @@ class Site:
     database: str
     server: WebServer
 
-    def data(self) -> AbstractContextManager[None]:
+    def data(self):
         return database(self.database)
 
-    def work(self) -> None:
+    def work(self):
         """What a worker would do, in this process: read documents, take drafts on, measure sets."""
         self.do(_work)
 
-    def do(self, function: Callable[..., object], *arguments: object) -> None:
+    def do(self, function, *arguments):
         """Call the function where the models are those of the site, in a thread without Playwright's event loop."""
 
-        def call() -> None:
+        def call():
             from django.db import connections
 
             function(*arguments)
@@ -171,7 +142,7 @@ class Site:
         with self.data(), ThreadPoolExecutor(1) as worker:
             worker.submit(call).result()
 
-    def sign_in(self, page: Page, name: str = "admin") -> None:
+    def sign_in(self, page, name="admin"):
         """Go to the first page as somebody who has signed in."""
         from django.conf import settings
         from django.contrib.auth.models import User
@@ -192,7 +163,7 @@ class Site:
         page.goto(self.url)
 
 
-def _work() -> None:
+def _work():
     from evaluation.models import EvaluationRun
     from evaluation.tasks import measure_evaluation_run
     from retrieval.models import Document, Draft
@@ -207,7 +178,7 @@ def _work() -> None:
 
 
 @pytest.fixture(scope="session")
-def demo_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
+def demo_database(django_db_setup, django_db_blocker):
     """The name of a database with the demo documents and an administrator. Nobody connects to it: it is copied."""
     name = "browser_demo"
     with django_db_blocker.unblock():
@@ -216,11 +187,11 @@ def demo_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[str
 
 
 @pytest.fixture(scope="session")
-def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Site]]:
+def _start_shared_site(demo_database, tmp_path_factory):
     """What starts sites with these variables, on copies of the demo database; they are stopped at the end."""
-    started: list[WebServer] = []
+    started = []
 
-    def start(**environment: str) -> Site:
+    def start(**environment):
         name = f"browser_{len(started) + 1}"
         create_database(name, demo_database)
         log = tmp_path_factory.mktemp(name) / "web.log"
@@ -234,13 +205,13 @@ def _start_shared_site(demo_database: str, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def other_port() -> int:
+def other_port():
     """Where a site may stand that has the widget on its pages."""
     return free_port()
 
 
 @pytest.fixture(scope="session")
-def site(_start_shared_site: Callable[..., Site], other_port: int) -> Site:
+def site(_start_shared_site, other_port):
     """The site as it is after `make run`: the demo documents, and no language model. It may fetch pages of the tests.
 
     What a module adds, other than what visitors say, it takes away at its end.
@@ -251,19 +222,19 @@ def site(_start_shared_site: Callable[..., Site], other_port: int) -> Site:
 
 
 @pytest.fixture(scope="session")
-def _model() -> Iterator[ModelServer]:
+def _model():
     with model_server() as state:
         yield state
 
 
 @pytest.fixture(scope="session")
-def model_site(_start_shared_site: Callable[..., Site], _model: ModelServer) -> Site:
+def model_site(_start_shared_site, _model):
     """A site whose answers a language model writes, every time anew: the one of the fixture ``model``."""
     return _start_shared_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", **with_constants(ANSWER_CACHE_SECONDS=0))
 
 
 @pytest.fixture
-def model(_model: ModelServer) -> ModelServer:
+def model(_model):
     """The language model of ``model_site``, as new."""
     fresh = ModelServer()
     for one in fields(fresh):

@@ -1,14 +1,10 @@
 """What visitors do on the pages, and where they look."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Dialog, Error, Locator, Page, expect
+from playwright.sync_api import Error, expect
 
 from tests.browser.conftest import LOOKS
 
@@ -36,11 +32,10 @@ _SETTLED = """() => Promise.all(document.getAnimations()
 # What differs between two looks of one page; names and roles are the same.
 _RULES_OF_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "button-name", "link-name"]
 
-T = TypeVar("T")
 _WIDTHS = (320, 390, 768, 1440)
 
 
-def at_rest(page: Page, look: Callable[[], T]) -> T:
+def at_rest(page, look):
     """What ``look`` returns, of a page that is loaded: a click returns before the next page is there."""
     for _ in range(5):
         page.wait_for_load_state()
@@ -52,16 +47,14 @@ def at_rest(page: Page, look: Callable[[], T]) -> T:
     pytest.fail(f"{page.url} does not come to rest.")
 
 
-def violations(
-    page: Page, include: str = "html", exclude: str = "", without: Sequence[str] = (), only: Sequence[str] = ()
-) -> list[str]:
+def violations(page, include="html", exclude="", without=(), only=()):
     """The serious and critical ones that axe finds by all rules or ``only`` these, each with its first element."""
     # The rows of a long table are alike, and take axe seconds.
     context = {"include": [[include]], "exclude": [[_LATER_ROWS], *([[exclude]] if exclude else [])]}
 
-    def look() -> list[dict[str, Any]]:
+    def look():
         page.evaluate(_SETTLED)
-        found: list[dict[str, Any]] | None = page.evaluate(_RUN_AXE, [context, without, only])
+        found = page.evaluate(_RUN_AXE, [context, without, only])
         if found is None:
             page.evaluate(AXE_SCRIPT)
             return look()
@@ -74,13 +67,13 @@ def violations(
     ]
 
 
-def is_too_wide(page: Page) -> bool:
+def is_too_wide(page):
     """Whether the page can be scrolled sideways."""
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     return bool(at_rest(page, lambda: page.evaluate(wide)))
 
 
-def too_wide(page: Page) -> list[str]:
+def too_wide(page):
     """At which widths the page can be scrolled sideways."""
     found = []
     for width in _WIDTHS:
@@ -90,7 +83,7 @@ def too_wide(page: Page) -> list[str]:
     return found
 
 
-def in_all_looks(page: Page) -> list[str]:
+def in_all_looks(page):
     """What `violations` finds on a wide screen in light colours and on a narrow one in dark colours, and `too_wide`."""
     found = too_wide(page)
     for number, (size, scheme) in enumerate(LOOKS):
@@ -100,14 +93,14 @@ def in_all_looks(page: Page) -> list[str]:
     return found
 
 
-def ask(page: Page, question: str) -> Locator:
+def ask(page, question):
     """Type the question, send it with Enter; returns its turn, when the answer has ended."""
     turn = begin_asking(page, question)
     expect(turn.locator(".answer")).not_to_have_class("answer is-streaming")
     return turn
 
 
-def begin_asking(page: Page, question: str) -> Locator:
+def begin_asking(page, question):
     """As :func:`ask`, without waiting for the answer."""
     turns = page.locator(".turn")
     before = turns.count()
@@ -117,15 +110,15 @@ def begin_asking(page: Page, question: str) -> Locator:
     return turns.nth(before)
 
 
-def source(turn: Locator, marker: int) -> Locator:
+def source(turn, marker):
     """The card of a numbered source."""
     return turn.locator(f".source[id$='-source-{marker}']")
 
 
-def answer_text(turn: Locator) -> str:
+def answer_text(turn):
     """The words of a finished answer, without markers and what is said of them."""
     prose = turn.locator("[data-answer-text]")
-    text: str = prose.evaluate(
+    text = prose.evaluate(
         "node => { const copy = node.cloneNode(true); copy.querySelectorAll('.cite, .cited-label, .doubt')"
         ".forEach(n => n.remove());"
         " return copy.textContent }"
@@ -133,22 +126,22 @@ def answer_text(turn: Locator) -> str:
     return words(text)
 
 
-def words(text: str) -> str:
+def words(text):
     """The text on one line: line ends do not count."""
     return " ".join(text.split())
 
 
-def letters(text: str) -> str:
+def letters(text):
     """The letters and digits alone: what a text and its rendering have in common. The language of a fence is not
     shown."""
     return "".join(filter(str.isalnum, re.sub(r"(?m)^(\s*(?:```|~~~))\w+$", r"\1", text)))
 
 
-def confirm(page: Page, *, accept: bool) -> list[str]:
+def confirm(page, *, accept):
     """Answer the next dialog; its question will be in the list."""
-    asked: list[str] = []
+    asked = []
 
-    def answer(dialog: Dialog) -> None:
+    def answer(dialog):
         asked.append(dialog.message)
         if accept:
             dialog.accept()
@@ -159,9 +152,9 @@ def confirm(page: Page, *, accept: bool) -> list[str]:
     return asked
 
 
-def leave_no_trace_of(page: Page) -> dict[str, Any]:
+def leave_no_trace_of(page):
     """What hostile text would have left behind, had any of it run or become markup."""
-    found: dict[str, Any] = page.evaluate(
+    return page.evaluate(
         """() => ({
             ran: window.hacked ?? null,
             scripts: document.querySelectorAll(
@@ -173,13 +166,12 @@ def leave_no_trace_of(page: Page) -> dict[str, Any]:
                 a => !["http:", "https:", "mailto:"].includes(a.protocol)).map(a => a.href),
         })"""
     )
-    return found
 
 
-NO_TRACE: dict[str, Any] = {"ran": None, "scripts": 0, "images": 0, "handlers": 0, "links": []}
+NO_TRACE = {"ran": None, "scripts": 0, "images": 0, "handlers": 0, "links": []}
 
 
-def share(page: Page) -> str:
+def share(page):
     """Share the conversation that is shown; returns the link."""
     page.locator("#share summary").click()
     page.get_by_label("Anyone with the link").check()

@@ -3,14 +3,11 @@
 They show the demo documents, answered without a language model.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import ask
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -22,7 +19,7 @@ ADD_VAR = "What is the difference between addVar and setVar?"
 VISITING_HOURS = "Wat zijn de bezoekuren op de afdeling cardiologie?"
 
 
-def keep(page: Page, name: str) -> None:
+def keep(page, name):
     # Fonts, and pictures of the moment such as a pressed button, need a moment.
     page.wait_for_timeout(300)
     path = IMAGES / f"{name}.png"
@@ -30,7 +27,7 @@ def keep(page: Page, name: str) -> None:
     assert path.stat().st_size < LARGEST_BYTES, f"{path.name} has {path.stat().st_size} bytes"
 
 
-def test_chat(site: Site, page: Page) -> None:
+def test_chat(site, page):
     page.goto(site.url)
     for question in (VISITING_HOURS, ADD_VAR):
         ask(page, question)
@@ -41,7 +38,7 @@ def test_chat(site: Site, page: Page) -> None:
     keep(page, "citation")
 
 
-def test_phone(site: Site, visitor: Callable[..., Page]) -> None:
+def test_phone(site, visitor):
     page = visitor(**PHONE)
     page.goto(site.url)
     ask(page, ADD_VAR)
@@ -49,7 +46,7 @@ def test_phone(site: Site, visitor: Callable[..., Page]) -> None:
     keep(page, "phone")
 
 
-def test_source_viewer(site: Site, page: Page) -> None:
+def test_source_viewer(site, page):
     page.goto(site.url)
     ask(page, VISITING_HOURS)
     page.locator(".cite a").first.click()
@@ -57,7 +54,7 @@ def test_source_viewer(site: Site, page: Page) -> None:
     keep(page, "source")
 
 
-def test_debug_panel(site: Site, page: Page) -> None:
+def test_debug_panel(site, page):
     page.set_viewport_size({"width": 1440, "height": 1200})
     site.sign_in(page)
     turn = ask(page, BROKEN_SENSOR)

@@ -1,20 +1,16 @@
 """Rules that a program can check: WCAG by axe, and no page wider than its window."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import Site
 from tests.browser.pages import ask, begin_asking, in_all_looks, share, too_wide, violations
-from tests.support.model_server import ModelServer
 
 ANSWERED = "What is the difference between addVar and setVar?"
 OFF_TOPIC = "Who won the football world cup in 1998?"
 
 
-def test_axe_finds_nothing_serious(site: Site, page: Page) -> None:
+def test_axe_finds_nothing_serious(site, page):
     page.goto(site.url)
     found = in_all_looks(page)
     # On the narrow screen, which it is by now.
@@ -32,14 +28,13 @@ def test_axe_finds_nothing_serious(site: Site, page: Page) -> None:
     turn.locator(".sources-toggle").click()
     turn.locator(".also-found summary").click()
     # What the citation leads to is looked at in the tests of the source viewer.
-    refused = ask(page, OFF_TOPIC)
-    expect(refused.locator(".answer")).to_have_class("answer is-refused")
+    expect(ask(page, OFF_TOPIC).locator(".answer")).to_have_class("answer is-refused")
     turn.locator(".cite a").first.focus()
     found += in_all_looks(page)
     assert found == []
 
 
-def test_axe_finds_nothing_serious_in_rarer_states(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_axe_finds_nothing_serious_in_rarer_states(model_site, page, model):
     page.goto(model_site.url)
     model.statuses = [401]
     turn = ask(page, ANSWERED)
@@ -57,7 +52,7 @@ def test_axe_finds_nothing_serious_in_rarer_states(model_site: Site, page: Page,
     assert found == []
 
 
-def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(site: Site, page: Page) -> None:
+def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(site, page):
     from chat.models import Answer
 
     page.goto(site.url)
@@ -90,14 +85,14 @@ def test_axe_finds_nothing_serious_while_one_judges_shares_and_renames(site: Sit
     assert found == []
 
 
-def test_a_long_word_does_not_widen_the_page(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_a_long_word_does_not_widen_the_page(model_site, page, model):
     model.pieces = ["x" * 300, " [1]\n\n```\n", "y" * 300, "\n```\n\n| a | b |\n|---|---|\n| ", "z" * 200, " | 1 |\n"]
     page.goto(model_site.url)
     ask(page, "w" * 300)
     assert too_wide(page) == []
 
 
-def test_nothing_that_has_the_focus_lies_under_the_question(site: Site, anywhere: Page) -> None:
+def test_nothing_that_has_the_focus_lies_under_the_question(site, anywhere):
     page = anywhere
     page.goto(site.url)
     ask(page, OFF_TOPIC)

@@ -1,19 +1,14 @@
 """Accounts in the browser: a passkey, and the look of the pages."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import Site
 from tests.browser.pages import in_all_looks
 from tests.support.demo import PASSWORD
 
 
 @pytest.fixture(autouse=True)
-def reader(site: Site) -> Iterator[None]:
+def reader(site):
     """An account of staff with the administrator's password, hashed as the server does, until the end of the test."""
     from django.contrib.auth.models import User
 
@@ -26,7 +21,7 @@ def reader(site: Site) -> Iterator[None]:
         made.delete()
 
 
-def test_a_passkey_is_added_and_signs_in(site: Site, page: Page) -> None:
+def test_a_passkey_is_added_and_signs_in(site, page):
     """On localhost, because browsers give no passkeys to bare addresses."""
     url = site.url.replace("127.0.0.1", "localhost")
     key = page.context.new_cdp_session(page)
@@ -52,10 +47,10 @@ def test_a_passkey_is_added_and_signs_in(site: Site, page: Page) -> None:
     page.wait_for_url(f"{url}/admin/")
 
 
-def test_the_pages_are_accessible_and_fit(site: Site, page: Page) -> None:
-    found: list[str] = []
+def test_the_pages_are_accessible_and_fit(site, page):
+    found = []
 
-    def look(path: str) -> None:
+    def look(path):
         page.goto(f"{site.url}{path}")
         found.extend(in_all_looks(page))
 

@@ -1,16 +1,13 @@
 """An administrator's way: sign in, add documents, see how far they are, ask about them."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, expect
 
 from chat.models import CollectionInstructions, LanguageModel
 from retrieval.models import Collection
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import ask, in_all_looks, is_too_wide, violations
 from tests.support.sources import WebServer
 
@@ -19,7 +16,7 @@ ROWS = "#result_list tbody tr"
 
 
 @pytest.fixture(scope="module")
-def own_site(site: Site) -> Iterator[Site]:
+def own_site(site):
     """The site, to which documents are added: until the end of the module."""
     from chat.models import ApprovedAnswer
     from retrieval.models import Document
@@ -32,7 +29,7 @@ def own_site(site: Site) -> Iterator[Site]:
         Document.objects.exclude(pk__in=before).delete()
 
 
-def tab_to(page: Page, wanted: Locator) -> None:
+def tab_to(page, wanted):
     for _ in range(60):
         page.keyboard.press("Tab")
         if wanted.evaluate("node => node === document.activeElement"):
@@ -40,11 +37,11 @@ def tab_to(page: Page, wanted: Locator) -> None:
     expect(wanted).to_be_focused()
 
 
-def row_of(page: Page, name: str) -> Locator:
+def row_of(page, name):
     return page.locator(ROWS, has_text=name)
 
 
-def test_documents_are_added_and_read(own_site: Site, page: Page) -> None:
+def test_documents_are_added_and_read(own_site, page):
     own_site.sign_in(page)
     page.get_by_role("link", name="Manage documents").click()
     page.goto(f"{own_site.url}/admin/retrieval/document/add/")
@@ -80,7 +77,7 @@ def test_documents_are_added_and_read(own_site: Site, page: Page) -> None:
     expect(turn.locator("[data-answer-text]")).to_contain_text("between one and three eggs")
 
 
-def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site: Site, page: Page) -> None:
+def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site, page):
     """Two files, one of which is there already under another name, and the address of a page."""
     web = WebServer()
     web.pages["/wombat"] = (
@@ -132,7 +129,7 @@ def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site: Site, pag
         expect(row_of(page, name).locator(".ragsite-status")).to_have_text("ready")
 
 
-def test_the_pages_of_language_models_and_instructions(own_site: Site, page: Page) -> None:
+def test_the_pages_of_language_models_and_instructions(own_site, page):
     with own_site.data():
         model = LanguageModel.objects.create(name="away", base_url="http://127.0.0.1:9/v1", model="away")
         written = CollectionInstructions.objects.create(collection=Collection.objects.first(), text="Be brief.")
@@ -156,7 +153,7 @@ def test_the_pages_of_language_models_and_instructions(own_site: Site, page: Pag
             written.delete()
 
 
-def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site: Site, page: Page) -> None:
+def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site, page):
     own_site.sign_in(page)
     answered = (ask(page, "Which seal kit fits the MX-9920-W?").get_attribute("id") or "").removeprefix("answer-")
     page.goto(f"{own_site.url}/admin/chat/answer/{answered}/change/")
@@ -175,13 +172,13 @@ def test_axe_finds_nothing_serious_in_forms_that_django_makes(own_site: Site, pa
     assert found + violations(page) == []
 
 
-def test_the_api_can_be_browsed(own_site: Site, page: Page) -> None:
+def test_the_api_can_be_browsed(own_site, page):
     page.goto(f"{own_site.url}/api/docs/")
     expect(page.locator("#swagger-ui")).to_contain_text("/api/v1/search/")
     assert violations(page) == []
 
 
-def test_an_answer_is_approved_and_readers_see_by_whom(own_site: Site, visitor: Callable[..., Page]) -> None:
+def test_an_answer_is_approved_and_readers_see_by_whom(own_site, visitor):
     question = "May I bring my parrot to the pump room?"
     reader, page = visitor(), visitor(**PHONE)
     reader.goto(own_site.url)

@@ -1,15 +1,11 @@
 """A visitor asks the demo documents, without a language model."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PHONE, WIDE, Complaints, Site
+from tests.browser.conftest import PHONE, WIDE
 from tests.browser.pages import answer_text, ask, letters, source
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
@@ -22,7 +18,7 @@ QUESTIONS = [
 ]
 
 
-def open_sources(turn: Locator) -> None:
+def open_sources(turn):
     """On narrow screens the sources are folded."""
     toggle = turn.locator(".sources-toggle")
     if not turn.locator(".source").first.is_visible():
@@ -31,9 +27,7 @@ def open_sources(turn: Locator) -> None:
 
 
 @pytest.mark.parametrize(("size", "question", "first_source", "said"), QUESTIONS)
-def test_a_question_is_answered_with_citations_that_open_the_passage(
-    site: Site, visitor: Callable[..., Page], size: dict[str, Any], question: str, first_source: str, said: str
-) -> None:
+def test_a_question_is_answered_with_citations_that_open_the_passage(site, visitor, size, question, first_source, said):
     page = visitor(**size)
     page.goto(site.url)
     with page.expect_response(re.compile("/stream/$")) as streamed:
@@ -51,15 +45,14 @@ def test_a_question_is_answered_with_citations_that_open_the_passage(
         expect(source(turn, number).locator(".source-quote").first).to_be_visible()
 
     href = citations.first.get_attribute("href")
-    assert href is not None
     citations.first.click()
     page.wait_for_url(site.url + href)
     expect(page.locator("#passage")).to_be_in_viewport()
     assert letters(said) in letters("".join(page.locator("mark").all_text_contents()))
 
 
-def test_what_is_typed_while_a_question_is_sent_stays(site: Site, page: Page) -> None:
-    held: list[Route] = []
+def test_what_is_typed_while_a_question_is_sent_stays(site, page):
+    held = []
     page.route("**/ask/", lambda route: held.append(route))
     page.goto(site.url)
     page.fill("#question", f"{SEAL_KIT}  ")
@@ -71,7 +64,7 @@ def test_what_is_typed_while_a_question_is_sent_stays(site: Site, page: Page) ->
     expect(page.locator("#question")).to_have_value("And how ")
 
 
-def test_the_form_answers_without_javascript(site: Site, visitor: Callable[..., Page]) -> None:
+def test_the_form_answers_without_javascript(site, visitor):
     page = visitor(**PHONE, java_script_enabled=False)
     page.goto(site.url)
     page.fill("#question", SEAL_KIT)
@@ -84,7 +77,7 @@ def test_the_form_answers_without_javascript(site: Site, visitor: Callable[..., 
     expect(page.locator("#passage")).to_be_visible()
 
 
-def press_until(page: Page, key: str, selector: str) -> None:
+def press_until(page, key, selector):
     for _ in range(60):
         page.keyboard.press(key)
         if page.evaluate("selector => document.activeElement?.matches(selector)", selector):
@@ -92,7 +85,7 @@ def press_until(page: Page, key: str, selector: str) -> None:
     raise AssertionError(f"{selector} is not reached with {key}.")
 
 
-def test_all_of_it_works_with_the_keyboard_alone(site: Site, page: Page) -> None:
+def test_all_of_it_works_with_the_keyboard_alone(site, page):
     page.goto(site.url)
     expect(page.locator("#question")).to_be_focused()
     # From the top of the page, as after a click on the address bar.
@@ -115,7 +108,7 @@ def test_all_of_it_works_with_the_keyboard_alone(site: Site, page: Page) -> None
     expect(page.locator(".cite a:focus")).to_be_in_viewport()
 
 
-def test_a_stroke_leads_to_the_question_and_one_that_is_too_long_is_not_sent(site: Site, page: Page) -> None:
+def test_a_stroke_leads_to_the_question_and_one_that_is_too_long_is_not_sent(site, page):
     page.goto(site.url)
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
@@ -129,7 +122,7 @@ def test_a_stroke_leads_to_the_question_and_one_that_is_too_long_is_not_sent(sit
     expect(page.locator(".turn")).to_have_count(0)
 
 
-def test_back_and_forward(site: Site, page: Page) -> None:
+def test_back_and_forward(site, page):
     page.goto(site.url)
     turn = ask(page, SEAL_KIT)
     text = answer_text(turn)
@@ -146,7 +139,7 @@ def test_back_and_forward(site: Site, page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
-def test_the_drawer_of_a_phone_and_chosen_colours_last(site: Site, visitor: Callable[..., Page]) -> None:
+def test_the_drawer_of_a_phone_and_chosen_colours_last(site, visitor):
     page = visitor(**PHONE, reduced_motion="no-preference")
     page.goto(site.url)
     expect(page.locator("#sidebar")).to_be_hidden()
@@ -167,7 +160,7 @@ def test_the_drawer_of_a_phone_and_chosen_colours_last(site: Site, visitor: Call
     expect(page.locator("[data-theme-toggle]")).to_have_attribute("aria-pressed", "true")
 
 
-def test_a_question_that_the_network_loses_is_still_there(site: Site, page: Page, complaints: Complaints) -> None:
+def test_a_question_that_the_network_loses_is_still_there(site, page, complaints):
     complaints.expected += ["net::ERR_", "htmx:"]
     page.goto(site.url)
     page.context.set_offline(True)
@@ -192,11 +185,11 @@ REFUSALS = [
 ]
 
 
-def test_a_question_that_is_refused_is_still_there(site: Site, page: Page, complaints: Complaints) -> None:
+def test_a_question_that_is_refused_is_still_there(site, page, complaints):
     complaints.expected += ["htmx:", *(str(status) for status, *_ in REFUSALS)]
     answers = iter(REFUSALS)
 
-    def refuse(route: Route) -> None:
+    def refuse(route):
         status, media_type, body, _ = next(answers)
         route.fulfill(status=status, content_type=media_type, body=body)
 

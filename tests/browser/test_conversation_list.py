@@ -1,23 +1,19 @@
 """The list of conversations: searched, renamed, and as long as one wants."""
 
-from __future__ import annotations
+from playwright.sync_api import expect
 
-from collections.abc import Callable
-
-from playwright.sync_api import Locator, Page, expect
-
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import ask, confirm
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
 
 
-def entry(page: Page, words: str) -> Locator:
+def entry(page, words):
     return page.locator(".conversations li", has_text=words)
 
 
-def test_a_conversation_is_renamed_found_and_deleted_in_its_place(site: Site, page: Page) -> None:
+def test_a_conversation_is_renamed_found_and_deleted_in_its_place(site, page):
     for question in ("What does setVar return?", SEAL_KIT, ADD_VAR):
         page.goto(site.url)
         ask(page, question)
@@ -64,7 +60,7 @@ def test_a_conversation_is_renamed_found_and_deleted_in_its_place(site: Site, pa
     expect(page.locator(".turn")).to_have_count(1)
 
 
-def test_conversations_are_searched_by_what_was_said(site: Site, visitor: Callable[..., Page]) -> None:
+def test_conversations_are_searched_by_what_was_said(site, visitor):
     page = visitor(**PHONE)
     for question in (SEAL_KIT, ADD_VAR):
         page.goto(site.url)

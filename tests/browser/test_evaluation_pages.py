@@ -1,17 +1,14 @@
 """An administrator's pages of evaluation, profiles and drafts: what arrives by itself, and how they look. What their
 forms do is tested in `tests/integration`."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.conftest import PHONE, WIDE
 from tests.browser.pages import ask, is_too_wide, too_wide, violations
 
 NUMBER = 8
@@ -19,7 +16,7 @@ NUMBER = 8
 PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
 
 
-def look(page: Page, name: str) -> None:
+def look(page, name):
     """The page as it is keeps the rules that a program can check, and fits its window."""
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
@@ -30,7 +27,7 @@ def look(page: Page, name: str) -> None:
 
 
 @pytest.fixture
-def library(site: Site) -> Iterator[int]:
+def library(site):
     """A small collection, with as many documents as a set has questions; it is gone after the test."""
     from retrieval.documents import submission
     from retrieval.models import Collection, Document, Draft
@@ -50,7 +47,7 @@ def library(site: Site) -> Iterator[int]:
         Collection.objects.filter(slug__startswith="shelf").delete()
 
 
-def add_set(site: Site, library: int, name: str) -> str:
+def add_set(site, library, name):
     """A set with a question to each document; returns its address."""
     from retrieval.models import Collection, Document
     from tests.support.evaluation_sets import set_of
@@ -62,7 +59,7 @@ def add_set(site: Site, library: int, name: str) -> str:
     return f"{site.url}/admin/evaluation/evaluationset/{made.pk}/change/"
 
 
-def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
+def begin(site, page, collection):
     """Begin a draft on the collection's page; returns that one's address and the draft's, once all is copied."""
     address = f"{site.url}/admin/retrieval/collection/{collection}/change/"
     page.goto(address)
@@ -75,7 +72,7 @@ def begin(site: Site, page: Page, collection: int) -> tuple[str, str]:
     return address, page.url
 
 
-def test_a_set_is_run_and_the_result_arrives_by_itself(site: Site, library: int, visitor: Callable[..., Page]) -> None:
+def test_a_set_is_run_and_the_result_arrives_by_itself(site, library, visitor):
     page = visitor(**WIDE)
     site.sign_in(page)
     address = add_set(site, library, "Fruit")
@@ -96,9 +93,7 @@ def test_a_set_is_run_and_the_result_arrives_by_itself(site: Site, library: int,
     look(phone, "phone-set")
 
 
-def test_documents_change_in_a_draft_and_for_readers_all_at_once(
-    site: Site, library: int, visitor: Callable[..., Page], tmp_path: Path
-) -> None:
+def test_documents_change_in_a_draft_and_for_readers_all_at_once(site, library, visitor, tmp_path):
     from retrieval.models import Collection, Document, Draft
 
     question, text = "How much juice does the quince press give?", "The quince press gives eleven litres of juice."
@@ -134,7 +129,7 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(
     expect(ask(page, question)).to_contain_text("eleven litres")
 
 
-def test_two_profiles_in_the_playground(site: Site, page: Page) -> None:
+def test_two_profiles_in_the_playground(site, page):
     site.sign_in(page)
     page.goto(
         f"{site.url}/admin/retrieval/searchprofile/playground/"
@@ -150,7 +145,7 @@ def test_two_profiles_in_the_playground(site: Site, page: Page) -> None:
 
 
 @pytest.fixture(scope="module")
-def busy_site(site: Site) -> Site:
+def busy_site(site):
     """The site with three weeks of answers, good and bad, and no others."""
     from chat.models import Conversation
 
@@ -160,7 +155,7 @@ def busy_site(site: Site) -> Site:
     return site
 
 
-def _three_weeks() -> None:
+def _three_weeks():
     from django.utils import timezone
 
     from chat.models import Feedback
@@ -185,7 +180,7 @@ def _three_weeks() -> None:
             Score.objects.create(judgement=judgement, metric=metric, score=score, threshold=0.5, reason="Counted.")
 
 
-def test_the_dashboard_draws_its_charts(busy_site: Site, page: Page) -> None:
+def test_the_dashboard_draws_its_charts(busy_site, page):
     busy_site.sign_in(page)
     page.goto(f"{busy_site.url}/admin/")
     page.locator(".dashboard-entry a").click()
@@ -195,9 +190,7 @@ def test_the_dashboard_draws_its_charts(busy_site: Site, page: Page) -> None:
     for screen in (WIDE, PHONE):
         page.set_viewport_size(screen["viewport"])
         for drawing in drawings.all():
-            box = drawing.bounding_box()
-            assert box is not None
-            assert box["width"] > 250
+            assert drawing.bounding_box()["width"] > 250
             # The letters stay readable where the drawing shrinks.
             assert drawing.locator("text").first.evaluate("node => node.getBoundingClientRect().height") > 10
         assert not is_too_wide(page)

@@ -1,23 +1,19 @@
 """A visitor says whether an answer helped."""
 
-from __future__ import annotations
+from playwright.sync_api import expect
 
-from collections.abc import Callable
-
-from playwright.sync_api import Locator, Page, expect
-
-from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import ask
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 OUTDATED = "The documents are out of date"
 
 
-def verdict(turn: Locator, name: str) -> Locator:
+def verdict(turn, name):
     return turn.get_by_role("button", name=name, exact=True)
 
 
-def saved(site: Site, page: Page) -> tuple[bool, str, str] | None:
+def saved(site, page):
     from chat.models import Feedback
 
     conversation = page.url.split("/c/")[1].split("/")[0]
@@ -29,9 +25,7 @@ def saved(site: Site, page: Page) -> tuple[bool, str, str] | None:
         )
 
 
-def test_judging_with_the_keyboard_and_a_comment_that_can_be_put_right(
-    site: Site, visitor: Callable[..., Page], complaints: Complaints
-) -> None:
+def test_judging_with_the_keyboard_and_a_comment_that_can_be_put_right(site, visitor, complaints):
     complaints.expected.append("422")
     page = visitor(**PHONE)
     page.goto(site.url)

@@ -1,15 +1,9 @@
 """Text of documents and models that would like to be a program."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import Site
 from tests.browser.pages import NO_TRACE, ask, confirm, leave_no_trace_of
-from tests.support.model_server import ModelServer
 
 ATTACKS = (
     "<script>window.hacked = 'script'</script>"
@@ -24,7 +18,7 @@ QUESTION = "What does a quokka weigh?"
 
 
 @pytest.fixture(scope="module")
-def hostile_site(model_site: Site) -> Iterator[Site]:
+def hostile_site(model_site):
     """The site with a model, with a document that attacks its readers, in words, title and heading."""
     from retrieval.documents import ingestion, submission
     from retrieval.models import Collection, Document
@@ -45,7 +39,7 @@ def hostile_site(model_site: Site) -> Iterator[Site]:
         collection.delete()
 
 
-def assert_nothing_happened(page: Page, requested: list[str]) -> None:
+def assert_nothing_happened(page, requested):
     page.wait_for_load_state("networkidle")
     assert leave_no_trace_of(page) == NO_TRACE
     assert page.locator("body").is_visible()
@@ -53,15 +47,13 @@ def assert_nothing_happened(page: Page, requested: list[str]) -> None:
 
 
 @pytest.fixture
-def requested(page: Page) -> list[str]:
-    urls: list[str] = []
+def requested(page):
+    urls = []
     page.on("request", lambda request: urls.append(request.url))
     return urls
 
 
-def test_hostile_documents_are_shown_as_text(
-    hostile_site: Site, page: Page, requested: list[str], model: ModelServer
-) -> None:
+def test_hostile_documents_are_shown_as_text(hostile_site, page, requested, model):
     model.statuses = [401]
     hostile_site.sign_in(page)
     turn = ask(page, QUESTION)
@@ -69,8 +61,7 @@ def test_hostile_documents_are_shown_as_text(
     expect(turn.locator("[data-answer-text]")).to_contain_text("A quokka weighs 3.2 kg.")
     expect(turn.locator("[data-answer-text]")).to_contain_text("<script>window.hacked = 'script'</script>")
     expect(turn.locator(".source-title").first).to_contain_text("<script>")
-    marker = turn.locator(".cite a[data-title*='<script>']").first
-    marker.hover()
+    turn.locator(".cite a[data-title*='<script>']").first.hover()
     expect(page.locator("#preview")).to_contain_text("<script>")
     assert page.locator("#preview img, #preview script").count() == 0
     assert_nothing_happened(page, requested)
@@ -91,9 +82,7 @@ def test_hostile_documents_are_shown_as_text(
     assert_nothing_happened(page, requested)
 
 
-def test_hostile_models_and_questions_are_shown_as_text(
-    hostile_site: Site, page: Page, requested: list[str], model: ModelServer
-) -> None:
+def test_hostile_models_and_questions_are_shown_as_text(hostile_site, page, requested, model):
     cut = len(ATTACKS) // 2
     model.pieces = [
         "It weighs 3.2 kg [1]. ", ATTACKS[:cut], ATTACKS[cut:], "\n\n", LINKS,
@@ -116,7 +105,7 @@ def test_hostile_models_and_questions_are_shown_as_text(
     assert asked == [f"Delete “{question}” and its answers?"]
 
 
-def test_hostile_documents_do_nothing_to_administrators(hostile_site: Site, page: Page, requested: list[str]) -> None:
+def test_hostile_documents_do_nothing_to_administrators(hostile_site, page, requested):
     hostile_site.sign_in(page)
     for path in ("document", "chunk", "collection"):
         page.goto(f"{hostile_site.url}/admin/retrieval/{path}/?q={'' if path == 'collection' else 'quokka'}")

@@ -1,16 +1,11 @@
 """What readers do besides asking: tables on a phone, large type, the library, help, and the way back to an answer."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide
-from tests.support.model_server import ModelServer
 
 TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---|---|---|\n" + "".join(
     f"| MX-99{n:02} | {n} kilograms | {n}.50 euro | Rotterdam, the Netherlands | the shop and the web | here |\n"
@@ -18,14 +13,11 @@ TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---
 )
 
 
-def test_a_table_on_a_phone_keeps_its_first_column_and_its_markers(
-    model_site: Site, visitor: Callable[..., Page], model: ModelServer
-) -> None:
+def test_a_table_on_a_phone_keeps_its_first_column_and_its_markers(model_site, visitor, model):
     page = visitor(**PHONE)
     model.pieces = ["These are the parts.\n\n", TABLE]
     page.goto(model_site.url)
-    turn = ask(page, "Which parts are there?")
-    table = turn.locator(".table-scroll")
+    table = ask(page, "Which parts are there?").locator(".table-scroll")
     assert table.evaluate("node => node.scrollWidth > node.clientWidth")
     assert "local" in table.evaluate("node => getComputedStyle(node).backgroundAttachment")
     for left in (0, 10_000):
@@ -35,9 +27,7 @@ def test_a_table_on_a_phone_keeps_its_first_column_and_its_markers(
     assert not is_too_wide(page)
 
 
-def test_at_twice_the_size_the_question_leaves_three_quarters_of_the_view(
-    site: Site, visitor: Callable[..., Page]
-) -> None:
+def test_at_twice_the_size_the_question_leaves_three_quarters_of_the_view(site, visitor):
     page = visitor(viewport={"width": 720, "height": 450})
     page.goto(site.url)
     ask(page, "What is the difference between addVar and setVar?")
@@ -52,7 +42,7 @@ def test_at_twice_the_size_the_question_leaves_three_quarters_of_the_view(
     assert not is_too_wide(page)
 
 
-def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Site, page: Page) -> None:
+def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site, page):
     page.goto(site.url)
     ask(page, "How long is the warranty?")
     answered = page.url
@@ -86,7 +76,7 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site: Si
     assert in_all_looks(page) == []
 
 
-def test_an_edited_question_begins_a_branch(site: Site, page: Page) -> None:
+def test_an_edited_question_begins_a_branch(site, page):
     page.goto(site.url)
     ask(page, "How long is the warranty?")
     turn = ask(page, "Price of MX-9902-W")
@@ -110,7 +100,7 @@ def test_an_edited_question_begins_a_branch(site: Site, page: Page) -> None:
     expect(page.locator(".turn .question")).to_have_text(["How long is the warranty?", "Price of MX-9902-W"])
 
 
-def test_follow_ups_are_answered(site: Site, page: Page) -> None:
+def test_follow_ups_are_answered(site, page):
     page.goto(site.url)
     first = "Who can see the debug panel?"
     assert 1 <= ask(page, first).locator(".follow-ups button").count() <= 3
@@ -126,7 +116,7 @@ def test_follow_ups_are_answered(site: Site, page: Page) -> None:
     assert in_all_looks(page) == []
 
 
-def test_what_another_tab_asked_appears(site: Site, page: Page) -> None:
+def test_what_another_tab_asked_appears(site, page):
     page.goto(site.url)
     ask(page, "How long is the warranty?")
     other = page.context.new_page()
@@ -140,7 +130,7 @@ def test_what_another_tab_asked_appears(site: Site, page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
-def test_the_chat_speaks_dutch(site: Site, visitor: Callable[..., Page]) -> None:
+def test_the_chat_speaks_dutch(site, visitor):
     # On a phone, where long words have least room.
     dutch = visitor(**PHONE, locale="nl-NL")
     dutch.goto(site.url)
@@ -162,7 +152,7 @@ def test_the_chat_speaks_dutch(site: Site, visitor: Callable[..., Page]) -> None
     expect(turn).to_contain_text(re.compile("De documenten (geven geen antwoord op deze vraag|zeggen dit niet)\\."))
 
 
-def test_the_library_and_help_can_be_read_by_anybody(site: Site, page: Page) -> None:
+def test_the_library_and_help_can_be_read_by_anybody(site, page):
     page.goto(site.url)
     addresses = [page.get_by_role("link", name=name).get_attribute("href") for name in ("Browse documents", "Help")]
     found = []
@@ -172,10 +162,9 @@ def test_the_library_and_help_can_be_read_by_anybody(site: Site, page: Page) -> 
     assert found == []
 
 
-def test_staff_choose_which_candidates_they_see(site: Site, page: Page) -> None:
+def test_staff_choose_which_candidates_they_see(site, page):
     site.sign_in(page)
-    turn = ask(page, "Which seal kit fits the MX-9920-W?")
-    panel = turn.locator(".debug")
+    panel = ask(page, "Which seal kit fits the MX-9920-W?").locator(".debug")
     panel.locator("> summary").click()
     expect(panel.locator(".facts").first).to_be_visible()
     rows = panel.locator(".candidates tbody tr")
@@ -192,20 +181,15 @@ def test_staff_choose_which_candidates_they_see(site: Site, page: Page) -> None:
 DOUBTED = "It needs **seal kit** SK-9920-W [1]. The kit holds 14 parts [1]. It is green."
 
 
-def statement(said: str, supported: bool | None, *reasons: str) -> dict[str, Any]:
+def statement(said, supported, *reasons):
     start = DOUBTED.index(said)
     return {
-        "start": start,
-        "end": start + len(said),
-        "markers": [1],
-        "support": 0.9 if supported else 0.1,
-        "supported": supported,
-        "reasons": list(reasons),
-        "best": None,
-    }
+        "start": start, "end": start + len(said), "markers": [1], "support": 0.9 if supported else 0.1,
+        "supported": supported, "reasons": list(reasons), "best": None,
+    }  # fmt: skip
 
 
-def test_sentences_that_the_sources_do_not_bear_out_are_marked(site: Site, anywhere: Page) -> None:
+def test_sentences_that_the_sources_do_not_bear_out_are_marked(site, anywhere):
     from chat.answering.citations import find_markers
     from chat.models import Answer, Citation
 

@@ -1,21 +1,15 @@
 """A conversation is shared, read by others, and taken back."""
 
-from __future__ import annotations
+from playwright.sync_api import expect
 
-from collections.abc import Callable
-
-from playwright.sync_api import Page, expect
-
-from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import answer_text, ask, share
 
 SEAL_KIT = "Which seal kit fits the MX-9920-W?"
 ADD_VAR = "What does addVar do?"
 
 
-def test_a_shared_conversation_is_read_by_others(
-    site: Site, visitor: Callable[..., Page], complaints: Complaints
-) -> None:
+def test_a_shared_conversation_is_read_by_others(site, visitor, complaints):
     mine = visitor()
     mine.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     mine.goto(site.url)
@@ -38,8 +32,7 @@ def test_a_shared_conversation_is_read_by_others(
     for absent in ("#ask", ".verdict", ".sidebar", "#share"):
         expect(theirs.locator(absent)).to_have_count(0)
     expect(theirs.get_by_role("button", name="Stop sharing")).to_have_count(0)
-    toggle = theirs.locator(".sources-toggle")
-    toggle.click()
+    theirs.locator(".sources-toggle").click()
     expect(theirs.locator(".source").first).to_be_visible()
     theirs.locator(".cite a").first.click()
     expect(theirs.locator("#passage")).to_be_in_viewport()
@@ -50,7 +43,5 @@ def test_a_shared_conversation_is_read_by_others(
     expect(mine.locator("#live")).to_have_text("The conversation is not shared any more.")
     expect(mine.locator("#share summary")).to_be_focused()
     complaints.expected.append("404")
-    response = theirs.goto(link)
-    assert response is not None
-    assert response.status == 404
+    assert theirs.goto(link).status == 404
     expect(theirs.locator("h1")).to_have_text("This conversation is not shared")

@@ -1,14 +1,11 @@
 """The source viewer in a browser: each kind of document in its own structure, with the passage in its place."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import LOOKS, Site
+from tests.browser.conftest import LOOKS
 from tests.browser.pages import too_wide, violations
 
 # Of each kind: the end of its source, and words of a passage as they stand in the text.
@@ -22,7 +19,7 @@ PASSAGES = {
 }
 
 
-def address(site: Site, kind: str, **more: object) -> str:
+def address(site, kind, **more):
     """The viewer's address for a passage in the middle of the demo document of this kind."""
     from retrieval.models import Document
 
@@ -30,15 +27,13 @@ def address(site: Site, kind: str, **more: object) -> str:
     with site.data():
         document = Document.objects.select_related("text").get(source__endswith=ending.partition("/")[2])
         text = document.text.text
-    start = text.index(words) if words else re.compile(r"\n\s*").search(text, len(text) // 2).end()  # type: ignore[union-attr]
+    start = text.index(words) if words else re.compile(r"\n\s*").search(text, len(text) // 2).end()
     query = "".join(f"&{name}={value}" for name, value in more.items())
     return f"{site.url}/documents/{document.pk}/?start={start}&end={start + len(words or 'x' * 300)}{query}#passage"
 
 
 @pytest.mark.parametrize(("number", "kind"), enumerate(PASSAGES), ids=[*PASSAGES])
-def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(
-    site: Site, visitor: Callable[..., Page], number: int, kind: str
-) -> None:
+def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(site, visitor, number, kind):
     # By turns on a wide screen in light colours, and on a narrow one in dark colours.
     size, scheme = LOOKS[number % len(LOOKS)]
     page = visitor(**size, color_scheme=scheme)
@@ -48,7 +43,7 @@ def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(
     assert violations(page) + too_wide(page) == []
 
 
-def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, page: Page) -> None:
+def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site, page):
     page.goto(address(site, "pdf"))
     picture = page.locator(".printed-page img")
     picture.scroll_into_view_if_needed()
@@ -71,7 +66,7 @@ def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site: Site, page
     expect(original).to_have_attribute("href", re.compile(r"^/documents/\d+/pdf/#page=3$"))
 
 
-def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site: Site, page: Page) -> None:
+def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site, page):
     page.goto(address(site, "code"))
     # The keyboard goes on from the passage, whose first line is behind it.
     line = page.locator(".line:has(mark) .line-number").nth(1)
@@ -89,7 +84,7 @@ def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site: Site, pag
     assert copied.lstrip().startswith(('"""', "#", "import", "from"))
 
 
-def test_on_paper_everything_is_there_but_the_ways_around(site: Site, page: Page) -> None:
+def test_on_paper_everything_is_there_but_the_ways_around(site, page):
     page.goto(address(site, "markdown"))
     page.emulate_media(media="print")
     for selector in (".reader-bar", ".outline", ".view-switch"):

@@ -1,24 +1,19 @@
 """A language model that takes its time, and visitors who wait, stop it, reload, or go away."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket
 import socketserver
 import threading
-from collections.abc import Callable
 from itertools import groupby, pairwise
-from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import PHONE, Complaints, Site
+from tests.browser.conftest import PHONE
 from tests.browser.pages import answer_text, ask, begin_asking, source, words
-from tests.support.model_server import ModelServer
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+def _pass_on(source, sink):
     with contextlib.suppress(OSError):
         while received := source.recv(65536):
             sink.sendall(received)
@@ -33,20 +28,20 @@ class TcpProxy(socketserver.ThreadingTCPServer):
     daemon_threads = True
     is_cut = False
 
-    def __init__(self, target: int) -> None:
-        super().__init__(("127.0.0.1", 0), None)  # type: ignore[arg-type]
+    def __init__(self, target):
+        super().__init__(("127.0.0.1", 0), None)
         self._target = target
-        self._open: list[socket.socket] = []
+        self._open = []
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
-    def finish_request(self, request: Any, _address: Any) -> None:
+    def finish_request(self, request, _address):
         if not self.is_cut:
             far = socket.create_connection(("127.0.0.1", self._target))
             self._open += [request, far]
             threading.Thread(target=_pass_on, args=(request, far), daemon=True).start()
             _pass_on(far, request)
 
-    def cut(self) -> None:
+    def cut(self):
         self.is_cut = True
         for end in self._open:
             with contextlib.suppress(OSError):
@@ -78,11 +73,11 @@ RECORDER = """
 """
 
 
-def numbered(count: int) -> list[str]:
+def numbered(count):
     return [f"word{number} " for number in range(count)] + ["[1]."]
 
 
-def stop(turn: Locator, model: ModelServer) -> None:
+def stop(turn, model):
     """End the writing, and leave the focus where it is."""
     turn.locator("[data-stop]").evaluate("form => form.requestSubmit()")
     expect(turn.locator(".answer")).to_have_class("answer is-stopped")
@@ -90,26 +85,19 @@ def stop(turn: Locator, model: ModelServer) -> None:
     assert model.closed_early.wait(PATIENCE_SECONDS), "The model goes on writing for nobody."
 
 
-def is_doubled(text: str) -> bool:
+def is_doubled(text):
     found = re.findall(r"word\d+ ", text)
     return len(found) != len(set(found))
 
 
-def seen_by(page: Page) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = page.evaluate("window.seen")
-    return found
+def seen_by(page):
+    return page.evaluate("window.seen")
 
 
-def test_a_streamed_answer_grows_before_the_readers_eyes(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_a_streamed_answer_grows_before_the_readers_eyes(model_site, page, model):
     model.pieces = [
-        "You need ",
-        "the **seal",
-        " kit** SK-9920-W ",
-        "for it.\n\n",
-        "- It is made ",
-        "of EPDM [9].\n",
-        "- Done.",
-    ]
+        "You need ", "the **seal", " kit** SK-9920-W ", "for it.\n\n", "- It is made ", "of EPDM [9].\n", "- Done.",
+    ]  # fmt: skip
     model.delay_seconds = 0.15
     page.add_init_script(RECORDER)
     page.goto(model_site.url)
@@ -139,9 +127,7 @@ def test_a_streamed_answer_grows_before_the_readers_eyes(model_site: Site, page:
     assert len(model.requests) == 1
 
 
-def test_while_an_answer_grows_a_citation_leads_to_its_source_and_opened_sources_stay_open(
-    model_site: Site, visitor: Callable[..., Page], model: ModelServer
-) -> None:
+def test_while_an_answer_grows_a_citation_leads_to_its_source_and_opened_sources_stay_open(model_site, visitor, model):
     page = visitor(**PHONE)
     model.pieces = ["The seal kit SK-9920-W is for the MX-9920-W [1].\n\n", *numbered(2000)]
     model.delay_seconds = 0.1
@@ -158,7 +144,7 @@ def test_while_an_answer_grows_a_citation_leads_to_its_source_and_opened_sources
     expect(toggle).to_be_focused()
 
 
-def test_stop_ends_the_writing_and_keeps_the_text(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_stop_ends_the_writing_and_keeps_the_text(model_site, page, model):
     model.pieces = numbered(4000)
     model.delay_seconds = 0.05
     page.goto(model_site.url)
@@ -186,7 +172,7 @@ def test_stop_ends_the_writing_and_keeps_the_text(model_site: Site, page: Page, 
     assert words(answer_text(again)) == "word0 word1 word2."
 
 
-def test_a_reload_goes_on_where_the_answer_is(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_a_reload_goes_on_where_the_answer_is(model_site, page, model):
     model.pieces = pieces = numbered(4000)
     model.delay_seconds = 0.06
     page.goto(model_site.url)
@@ -209,9 +195,7 @@ def test_a_reload_goes_on_where_the_answer_is(model_site: Site, page: Page, mode
     assert len(model.requests) == 1
 
 
-def test_a_lost_connection_is_announced_and_taken_up_again(
-    model_site: Site, page: Page, model: ModelServer, complaints: Complaints
-) -> None:
+def test_a_lost_connection_is_announced_and_taken_up_again(model_site, page, model, complaints):
     # Chromium and htmx report the loss in the console.
     complaints.expected += ["net::ERR_", "[object Event]"]
     model.pieces = numbered(60)
@@ -231,7 +215,7 @@ def test_a_lost_connection_is_announced_and_taken_up_again(
     assert len(model.requests) == 1
 
 
-def test_a_long_wait_says_so_once_and_counts_the_seconds(model_site: Site, page: Page, model: ModelServer) -> None:
+def test_a_long_wait_says_so_once_and_counts_the_seconds(model_site, page, model):
     model.pieces, model.delay_seconds = ["It is SK-9920-W [1]. ", "Done."], 30
     page.add_init_script(RECORDER)
     page.goto(model_site.url)

@@ -1,27 +1,22 @@
 """The widget on another site: its frame answers there, and on no site that is not named."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import Site
 from tests.support.serving import QuietHandler, serving
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 
 
 @pytest.fixture(scope="module")
-def other_site(site: Site, other_port: int) -> Iterator[str]:
+def other_site(site, other_port):
     """The address of another site, each page of which holds one script tag and has a strict policy."""
     script = f'<script src="{site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
     html = f"<!doctype html><html lang=en><title>Pumps</title><main><h1>Pumps</h1></main>{script}</html>"
     policy = f"default-src 'none'; script-src {site.url}; frame-src {site.url}"
 
     class Handler(QuietHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.send(html.encode(), Content_Type="text/html", Content_Security_Policy=policy)
 
     with serving(Handler, other_port):
@@ -29,7 +24,7 @@ def other_site(site: Site, other_port: int) -> Iterator[str]:
         yield f"http://localhost:{other_port}"
 
 
-def test_a_reader_of_another_site_asks_there(site: Site, other_site: str, page: Page) -> None:
+def test_a_reader_of_another_site_asks_there(site, other_site, page):
     # Signed in on the site itself: the widget asks without an account all the same.
     site.sign_in(page)
     page.goto(other_site)
@@ -39,8 +34,7 @@ def test_a_reader_of_another_site_asks_there(site: Site, other_site: str, page: 
     expect(frame.get_by_role("heading", name="Ask us")).to_be_visible()
     frame.get_by_label("Your question").fill(QUESTION)
     frame.get_by_label("Your question").press("Enter")
-    answer = frame.locator(".answer.is-complete")
-    expect(answer).to_contain_text("SK-9920-W")
+    expect(frame.locator(".answer.is-complete")).to_contain_text("SK-9920-W")
     with page.expect_popup() as opened:
         frame.locator(".cite a").first.click()
     expect(opened.value.locator("#passage")).to_be_visible()
@@ -50,12 +44,11 @@ def test_a_reader_of_another_site_asks_there(site: Site, other_site: str, page: 
     expect(frame.locator(".turn")).to_have_count(2)
     expect(frame.locator(".turn").last.locator(".answer")).to_have_class("answer is-complete")
 
-    def saved() -> None:
+    def saved():
         from chat.models import Conversation
 
         conversation = Conversation.objects.latest("created_at")
         assert (conversation.owner, conversation.visitor, conversation.answers.count()) == (None, "", 2)
-        assert conversation.collection is not None
         assert conversation.collection.slug == "parts"
 
     site.do(saved)

@@ -1,29 +1,22 @@
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
-from django.conf import LazySettings
-from django.contrib.auth.models import User
-from django.test import Client
 
 from chat.answering import completion_client
 from retrieval.documents.drafts import lifecycle
-from retrieval.models import Collection, Draft
-from tests.support.judge_server import JudgeServer, judge_server
-from tests.support.model_server import ModelServer, model_server
+from retrieval.models import Draft
+from tests.support.judge_server import judge_server
+from tests.support.model_server import model_server
 from tests.support.site import Workers, real_queue
 
 
 @pytest.fixture
-def queue(transactional_db: None) -> Iterator[None]:
+def queue(transactional_db):
     """The queue that workers read, in the test database, empty."""
     with real_queue():
         yield
 
 
 @pytest.fixture(scope="module")
-def workers(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def workers(django_db_setup, tmp_path_factory):
     """``workers.running()``: the worker of this module."""
     started = Workers(tmp_path_factory.mktemp("workers"))
     yield started
@@ -31,7 +24,7 @@ def workers(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+def model(settings, monkeypatch):
     """The server of the site's language model."""
     monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
@@ -41,7 +34,7 @@ def model(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 
 
 @pytest.fixture
-def judge(settings: LazySettings) -> Iterator[JudgeServer]:
+def judge(settings):
     """The server of the model that judges answers."""
     with judge_server() as state:
         settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
@@ -49,16 +42,15 @@ def judge(settings: LazySettings) -> Iterator[JudgeServer]:
 
 
 @pytest.fixture
-def draft(library: Collection) -> Draft:
+def draft(library):
     """A draft of the library, with all documents copied."""
     found = lifecycle.resume(lifecycle.begin(library).pk)
-    assert found is not None
     assert found.status == Draft.Status.OPEN
     return found
 
 
 @pytest.fixture
-def admin(client: Client, admin_user: User) -> Client:
+def admin(client, admin_user):
     """The client, signed in as a superuser."""
     client.force_login(admin_user)
     return client

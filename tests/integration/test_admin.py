@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 
@@ -32,7 +30,7 @@ def document(collection, ingest):
     return ingest(collection, "holidays.md", HOLIDAYS)
 
 
-def change(document) -> str:
+def change(document):
     return reverse("admin:retrieval_document_change", args=[document.pk])
 
 
@@ -97,8 +95,7 @@ def test_the_list_tells_how_far_each_document_is(admin, collection, document):
 
 
 def test_the_status_is_told_again_for_documents_on_the_page(admin, document):
-    url = reverse("admin:retrieval_document_status")
-    body = admin.get(url, {"ids": f"{document.pk},x,{10**30},"}).json()
+    body = admin.get(reverse("admin:retrieval_document_status"), {"ids": f"{document.pk},x,{10**30},"}).json()
     assert set(body) == {str(document.pk)}
     assert "ragsite-status-ready" in body[str(document.pk)]["badge"]
     assert body[str(document.pk)]["passages"] == "1"
@@ -194,8 +191,7 @@ def test_deleting_counts_what_goes_and_takes_it_all(admin, document, ingest, col
     page = admin.get(reverse("admin:retrieval_document_delete", args=[document.pk])).content.decode()
     assert "Passages: 1" in page
     assert "cannot" not in page
-    body = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
-    admin.post(CHANGELIST, body)
+    admin.post(CHANGELIST, {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"})
     assert list(Document.objects.all()) == [kept]
     assert set(Chunk.objects.values_list("document", flat=True)) == {kept.pk}
     assert not Lexeme.objects.filter(lexeme__startswith="holiday").exists()
@@ -229,7 +225,7 @@ def test_a_document_of_thousands_of_passages_opens_at_once(admin, document, djan
 
 @pytest.mark.parametrize("listed", ["source", "collection"])
 def test_a_list_asks_as_often_for_many_rows_as_for_few(admin, listed, django_assert_num_queries):
-    def add(*numbers: int) -> None:
+    def add(*numbers):
         for number in numbers:
             of = Collection.objects.create(slug=f"shelf-{number}", name=f"Shelf {number}")
             source = Source.objects.create(collection=of, name=of.name, kind="folder")
@@ -253,8 +249,7 @@ def test_a_list_asks_as_often_for_many_rows_as_for_few(admin, listed, django_ass
 def test_a_passage_is_shown_and_its_text_cannot_be_changed(admin, document):
     chunk = document.chunks.get()
     url = reverse("admin:retrieval_chunk_change", args=[chunk.pk])
-    page = admin.get(url)
-    assert "25 days of paid holiday" in page.content.decode()
+    assert "25 days of paid holiday" in admin.get(url).content.decode()
     admin.post(url, {"content": "x", "canonical_questions": "How long is my holiday?"})
     assert document.chunks.get().content == chunk.content
     assert admin.post(reverse("admin:retrieval_chunk_delete", args=[chunk.pk]), {"post": "yes"}).status_code == 403

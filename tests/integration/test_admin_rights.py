@@ -1,7 +1,5 @@
 """Every address of the admin: closed to visitors, to users, and to staff without a permission."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -12,20 +10,13 @@ pytestmark = pytest.mark.django_db
 
 # Open to whoever signs in or has signed in as staff: the sign-in itself, one's own password, and pages without content.
 OPEN = {
-    "index",
-    "login",
-    "logout",
-    "password_change",
-    "password_change_done",
-    "autocomplete",
-    "jsi18n",
-    "view_on_site",
+    "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n", "view_on_site",
     "None",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("who", ["visitor", "user", "staff"])
-def test_nobody_without_a_permission_gets_anything(who: str) -> None:
+def test_nobody_without_a_permission_gets_anything(who):
     client = Client(raise_request_exception=False)
     if who != "visitor":
         client.force_login(User.objects.create_user(who, is_staff=who == "staff"))

@@ -1,10 +1,7 @@
 """Requests that never reach a view, and bodies as they come over the wire."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
@@ -13,22 +10,20 @@ from ragsite.asgi import application
 pytestmark = pytest.mark.django_db
 
 
-async def exchange(
-    method: str, path: str, headers: dict[str, str], pieces: tuple[bytes, ...] = (b"",)
-) -> tuple[int, bytes]:
+async def exchange(method, path, headers, pieces=(b"",)):
     """Status and body of the answer to a request whose body comes in ``pieces``."""
-    sent: list[dict[str, Any]] = []
+    sent = []
     bodies = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     bodies[-1]["more_body"] = False
     bodies.reverse()
 
-    async def receive() -> dict[str, object]:
+    async def receive():
         if bodies:
             return bodies.pop()
         await asyncio.sleep(60)  # the client stays on the line
         raise AssertionError("nobody should wait that long")
 
-    async def send(message: dict[str, object]) -> None:
+    async def send(message):
         sent.append(message)
 
     scope = {
@@ -47,7 +42,7 @@ async def exchange(
         "server": ("localhost", 80),
         "client": ("127.0.0.1", 1),
     }
-    await application(scope, receive, send)  # type: ignore[arg-type]
+    await application(scope, receive, send)
     return int(sent[0]["status"]), b"".join(message.get("body", b"") for message in sent[1:])
 
 
@@ -62,35 +57,32 @@ async def exchange(
         ("text/plain; Charset = rot13", 400),
     ],
 )
-async def test_a_charset_that_is_no_text_is_refused(content_type: str, expected: int) -> None:
+async def test_a_charset_that_is_no_text_is_refused(content_type, expected):
     status, _body = await exchange("GET", "/healthz", {"Content-Type": content_type})
     assert status == expected
 
 
-# Bodies without Content-Length ---------------------------------------------------------------------------------------
-
 CHUNKED = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
 
 
-async def test_a_json_body_in_chunks_is_read() -> None:
+async def test_a_json_body_in_chunks_is_read():
     status, body = await exchange("POST", "/api/v1/search/", CHUNKED, (b'{"query"', b": 7}"))
     assert (status, json.loads(body)) == (400, {"query": ["This must be a string."]})
 
 
-async def test_a_body_in_chunks_is_read_whatever_length_is_declared() -> None:
+async def test_a_body_in_chunks_is_read_whatever_length_is_declared():
     headers = {**CHUNKED, "Content-Length": "3"}
     status, body = await exchange("POST", "/api/v1/search/", headers, (b'{"query"', b": 7}"))
     assert (status, json.loads(body)) == (400, {"query": ["This must be a string."]})
 
 
 @pytest.mark.parametrize("headers", [CHUNKED, {"Content-Type": "application/json", "Content-Length": "99999999"}])
-async def test_a_body_that_is_too_long_is_refused_before_it_is_stored(headers: dict[str, str]) -> None:
-    pieces = (b" " * 2**20,) * 6
-    status, body = await exchange("POST", "/api/v1/search/", headers, pieces)
+async def test_a_body_that_is_too_long_is_refused_before_it_is_stored(headers):
+    status, body = await exchange("POST", "/api/v1/search/", headers, (b" " * 2**20,) * 6)
     assert (status, json.loads(body)) == (413, {"detail": "The request is larger than 5 MiB."})
 
 
-async def test_files_may_be_longer_than_texts_and_have_a_limit_too(settings: Any) -> None:
+async def test_files_may_be_longer_than_texts_and_have_a_limit_too(settings):
     settings.REQUEST_MAX_BYTES = 7 * 2**20
     headers = {"Content-Type": "multipart/form-data; boundary=x", "Transfer-Encoding": "chunked"}
     status, body = await exchange("POST", "/api/v1/search/", headers, (b" " * 2**20,) * 6)
@@ -99,7 +91,7 @@ async def test_files_may_be_longer_than_texts_and_have_a_limit_too(settings: Any
     assert (status, json.loads(body)) == (413, {"detail": "The request is larger than 7 MiB."})
 
 
-async def test_refusals_have_the_form_of_the_protocol_that_is_spoken() -> None:
+async def test_refusals_have_the_form_of_the_protocol_that_is_spoken():
     status, body = await exchange("POST", "/v1/chat/completions", CHUNKED, (b" " * 2**20,) * 6)
     assert (status, json.loads(body)["error"]["type"]) == (413, "invalid_request_error")
     status, body = await exchange("POST", "/ask/", CHUNKED, (b" " * 2**20,) * 6)

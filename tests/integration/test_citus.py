@@ -1,14 +1,10 @@
 """A site that grows from one PostgreSQL to a Citus cluster: the same hits, while shards move, and after a node died."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -41,30 +37,26 @@ QUESTIONS = [each["question"] for each in json.loads((DEMO / "questions.json").r
 AWAY = "Part of the database does not answer"
 
 
-Hits = list[list[tuple[Any, ...]]]
-
-
-def hits() -> Hits:
+def hits():
     """What each question finds: ids, ranks, and scores of both retrievers."""
     found = []
     for question in QUESTIONS:
         result = search(question, everything())
         assert not result.trace.degraded
-        rows: list[tuple[Any, ...]] = [(result.trace.query,)]
+        rows = [(result.trace.query,)]
         rows += [(hit.rank, hit.passage.chunk_id, hit.score, repr(hit.candidate.retrievers)) for hit in result.hits]
         assert len(rows) > 2
         found.append(rows)
     return found
 
 
-def row(statement: str, *parameters: object) -> tuple[Any, ...]:
+def row(statement, *parameters):
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        found: tuple[Any, ...] = cursor.fetchone()
-        return found
+        return cursor.fetchone()
 
 
-def kill_amid_the_vectors(log: Path) -> None:
+def kill_amid_the_vectors(log):
     """Begin to distribute the database over six shards, and kill -9 that when it has come to its last table."""
     process = SiteProcess(["django", "distribute", "--shards", "6"], log)
     try:
@@ -74,7 +66,7 @@ def kill_amid_the_vectors(log: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def on_one_server(django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hits]:
+def on_one_server(django_db_blocker, tmp_path_factory):
     """What the questions found on one server, whose database is distributed since then."""
     cluster.create(NAME)
     try:
@@ -97,7 +89,7 @@ def on_one_server(django_db_blocker: Any, tmp_path_factory: pytest.TempPathFacto
         cluster.drop(NAME)
 
 
-def test_distributed_it_finds_the_same(on_one_server: Hits) -> None:
+def test_distributed_it_finds_the_same(on_one_server):
     assert hits() == on_one_server
     assert check() == []
     told = StringIO()
@@ -131,7 +123,7 @@ def test_distributed_it_finds_the_same(on_one_server: Hits) -> None:
     assert f"Index Scan using {index_name(embedder)}_" in plan
 
 
-def test_while_shards_are_rebalanced_it_finds_the_same(on_one_server: Hits) -> None:
+def test_while_shards_are_rebalanced_it_finds_the_same(on_one_server):
     """Two shards of one node move to the other one, and Citus moves them back in the background."""
     # Writers go on, too, where the cluster has logical decoding.
     mode = "force_logical" if row("SHOW wal_level") == ("logical",) else "block_writes"
@@ -142,7 +134,7 @@ def test_while_shards_are_rebalanced_it_finds_the_same(on_one_server: Hits) -> N
     )
     numbers = []
 
-    def move() -> None:
+    def move():
         with psycopg.connect(cluster.url_of(NAME), autocommit=True) as coordinator:
             shards = coordinator.execute(held, [source]).fetchall()
             for (shard,) in shards[:2]:
@@ -165,8 +157,8 @@ def test_while_shards_are_rebalanced_it_finds_the_same(on_one_server: Hits) -> N
     assert hits() == on_one_server
 
 
-def test_migrations_reach_every_shard(on_one_server: Hits) -> None:
-    field: models.Field[Any, Any] = models.IntegerField(default=7)
+def test_migrations_reach_every_shard(on_one_server):
+    field = models.IntegerField(default=7)
     field.set_attributes_from_name("proved")
     index = models.Index(fields=["collection", "ordinal"], name="proved_index")
     with connection.schema_editor() as editor:
@@ -181,7 +173,7 @@ def test_migrations_reach_every_shard(on_one_server: Hits) -> None:
     assert hits() == on_one_server
 
 
-def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server: Hits) -> None:
+def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     Collection.objects.update(visibility=Visibility.PUBLIC)
     collection = Collection.objects.get()
     port = cluster.nodes()[2][1]
@@ -229,7 +221,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server: Hits)
     assert hits() == on_one_server
 
 
-def test_a_cluster_has_backups_of_its_own(tmp_path: Path) -> None:
+def test_a_cluster_has_backups_of_its_own(tmp_path):
     for refused in (make_backup, restore_backup):
         with pytest.raises(BackupError, match="one of a Citus cluster"):
             refused(tmp_path / "backup.tar")

@@ -1,7 +1,5 @@
 """What waits for the disk."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import connection, transaction
 
@@ -11,10 +9,10 @@ from retrieval.models import Collection
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_one_commit_does_not_wait_for_the_disk_and_the_next_does() -> None:
+def test_one_commit_does_not_wait_for_the_disk_and_the_next_does():
     Collection.objects.create(name="Manuals", slug="manuals")
 
-    def setting() -> str:
+    def setting():
         with connection.cursor() as cursor:
             cursor.execute("SHOW synchronous_commit")
             return str(cursor.fetchone()[0])

@@ -1,14 +1,11 @@
 """The embedded server under rough treatment. The tests share one, which is not that of other tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -32,7 +29,7 @@ time.sleep(600)
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[EmbeddedPostgres]:
+def shared():
     """A server whose first start was killed amid it; the first test sets it up."""
     with tempfile.TemporaryDirectory(prefix="ragsite-server-", ignore_cleanup_errors=True) as folder:
         (Path(folder) / "postgres.new" / "base").mkdir(parents=True)
@@ -43,7 +40,7 @@ def shared() -> Iterator[EmbeddedPostgres]:
 
 
 @pytest.fixture
-def server(shared: EmbeddedPostgres) -> EmbeddedPostgres:
+def server(shared):
     """It runs, and this process is its one user."""
     shared.acquire()
     shared.ensure_running()
@@ -51,7 +48,7 @@ def server(shared: EmbeddedPostgres) -> EmbeddedPostgres:
 
 
 @pytest.fixture
-def stopped(shared: EmbeddedPostgres) -> EmbeddedPostgres:
+def stopped(shared):
     """It was set up, and nobody uses it."""
     shared.acquire()
     shared.release()
@@ -59,32 +56,28 @@ def stopped(shared: EmbeddedPostgres) -> EmbeddedPostgres:
     return shared
 
 
-def is_over(server: EmbeddedPostgres) -> bool:
+def is_over(server):
     return not server.is_running() and guardian(server) is None
 
 
-def start_user(server: EmbeddedPostgres) -> subprocess.Popen[str]:
+def start_user(server):
     command = [sys.executable, "-c", USER, str(server.data_dir)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def another_user(server: EmbeddedPostgres) -> subprocess.Popen[str]:
+def another_user(server):
     process = start_user(server)
-    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-def postmaster(server: EmbeddedPostgres) -> psutil.Process:
-    pid = server._postmaster_pid()
-    assert pid is not None
-    return psutil.Process(pid)
+def postmaster(server):
+    return psutil.Process(server._postmaster_pid())
 
 
-def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared: EmbeddedPostgres) -> None:
+def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared):
     users = [start_user(shared) for _ in range(2)]
     for user in users:
-        assert user.stdout is not None
         assert user.stdout.readline() == "ready\n"
     for user in users:
         with psycopg.connect(shared.url) as connection:
@@ -95,11 +88,10 @@ def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared: Embedde
     wait_until(lambda: is_over(shared), 60, "the end of the server")
 
 
-def test_it_carries_pgvector_and_is_tuned(server: EmbeddedPostgres) -> None:
+def test_it_carries_pgvector_and_is_tuned(server):
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
         row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
-        assert row is not None
         assert tuple(map(int, row[0].split("."))) >= (0, 8, 6)
         assert connection.execute("SHOW jit").fetchone() == ("off",)
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
@@ -113,7 +105,7 @@ def test_it_carries_pgvector_and_is_tuned(server: EmbeddedPostgres) -> None:
     large.unlink()
 
 
-def test_killed_it_starts_again_with_all_its_rows(server: EmbeddedPostgres) -> None:
+def test_killed_it_starts_again_with_all_its_rows(server):
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
     process = postmaster(server)
@@ -125,7 +117,7 @@ def test_killed_it_starts_again_with_all_its_rows(server: EmbeddedPostgres) -> N
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (1000,)
 
 
-def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPostgres) -> None:
+def test_a_recycled_process_id_is_not_mistaken_for_the_server(server):
     server.stop()
     # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
     other = subprocess.Popen(["sleep", "60"], user=server._server_user())
@@ -141,13 +133,13 @@ def test_a_recycled_process_id_is_not_mistaken_for_the_server(server: EmbeddedPo
 
 
 @pytest.mark.parametrize("name", ["with space", "x" * LONGEST_SOCKET_DIR, "quo'te"])
-def test_awkward_folders_get_their_socket_elsewhere(tmp_path: Path, name: str) -> None:
+def test_awkward_folders_get_their_socket_elsewhere(tmp_path, name):
     server = EmbeddedPostgres(tmp_path / name)
     assert not server.socket_dir.is_relative_to(tmp_path)
     assert len(os.fsencode(server.socket_dir)) <= LONGEST_SOCKET_DIR
 
 
-def test_a_cluster_that_cannot_start_says_why(server: EmbeddedPostgres) -> None:
+def test_a_cluster_that_cannot_start_says_why(server):
     server.stop()
     configuration_file = server.cluster / "postgresql.conf"
     before = configuration_file.read_text()
@@ -157,13 +149,13 @@ def test_a_cluster_that_cannot_start_says_why(server: EmbeddedPostgres) -> None:
     configuration_file.write_text(before)
 
 
-def guardian(server: EmbeddedPostgres) -> psutil.Process | None:
+def guardian(server):
     """The process that waits for the server's last user."""
     found = (p for p in psutil.process_iter(["cmdline"]) if str(server.data_dir) in (p.info["cmdline"] or []))
     return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 
 
-def test_it_outlives_the_first_user_and_none_when_all_are_killed(stopped: EmbeddedPostgres) -> None:
+def test_it_outlives_the_first_user_and_none_when_all_are_killed(stopped):
     users = [another_user(stopped), another_user(stopped)]
     users[0].kill()
     users[0].wait(60)
@@ -175,9 +167,8 @@ def test_it_outlives_the_first_user_and_none_when_all_are_killed(stopped: Embedd
     wait_until(lambda: is_over(stopped), 60, "the end of the server and of the guardian")
 
 
-def test_a_killed_guardian_is_replaced(server: EmbeddedPostgres) -> None:
+def test_a_killed_guardian_is_replaced(server):
     first = guardian(server)
-    assert first is not None
     first.kill()
     first.wait(60)
     server.ensure_guarded()
@@ -187,7 +178,7 @@ def test_a_killed_guardian_is_replaced(server: EmbeddedPostgres) -> None:
     assert guardian(server) == second
 
 
-def test_who_comes_while_the_guardian_stops_it_finds_it_running(server: EmbeddedPostgres) -> None:
+def test_who_comes_while_the_guardian_stops_it_finds_it_running(server):
     for _ in range(2):
         server.release()
         server.acquire()

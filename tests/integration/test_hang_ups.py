@@ -1,18 +1,14 @@
 """Callers that hang up, at a real web server: what was begun for them ends within a second."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 
 from bench import with_constants
 from chat.models import Answer
-from retrieval.models import Collection, Document
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import model_server
 from tests.support.site import WebServer, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +19,7 @@ PATIENCE_SECONDS = 4.0
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[ModelServer]:
+def model():
     with model_server() as state:
         state.pieces = [f"word{n} " for n in range(2000)]
         state.delay_seconds = 0.05
@@ -31,9 +27,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def server(
-    model: ModelServer, django_db_setup: None, django_db_blocker: object, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
+def server(model, django_db_setup, django_db_blocker, tmp_path_factory):
     log = tmp_path_factory.mktemp("hang-ups") / "web.log"
     started = WebServer(
         log,
@@ -47,12 +41,12 @@ def server(
 
 
 @pytest.fixture
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection, ingest):
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     return collection
 
 
-def asking(server: WebServer, path: str, body: dict[str, object]) -> socket.socket:
+def asking(server, path, body):
     """A connection on which the question has been sent, and nothing read."""
     payload = json.dumps(body).encode()
     link = socket.create_connection(("127.0.0.1", server.port))
@@ -61,7 +55,7 @@ def asking(server: WebServer, path: str, body: dict[str, object]) -> socket.sock
     return link
 
 
-COMPLETION: dict[str, object] = {"messages": [{"role": "user", "content": QUESTION}], "stream": True}
+COMPLETION = {"messages": [{"role": "user", "content": QUESTION}], "stream": True}
 
 
 @pytest.mark.parametrize(
@@ -69,9 +63,7 @@ COMPLETION: dict[str, object] = {"messages": [{"role": "user", "content": QUESTI
     [("/api/v1/ask/", {"question": QUESTION}), ("/v1/chat/completions", COMPLETION)],
     ids=["ask", "streamed completion"],
 )
-def test_work_for_a_caller_who_cannot_come_back_ends_at_once(
-    library: Collection, server: WebServer, model: ModelServer, path: str, body: dict[str, object]
-) -> None:
+def test_work_for_a_caller_who_cannot_come_back_ends_at_once(library, server, model, path, body):
     model.closed_early.clear()
     asked_before = len(model.requests)
     link = asking(server, path, body)

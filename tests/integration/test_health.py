@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import threading
 from datetime import timedelta
@@ -255,8 +253,7 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
 def test_a_local_model_that_does_not_run_degrades(client, admin_client, settings):
     settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT, settings.OPENAI_MODEL = "/models/tiny.gguf", free_port(), "tiny"
     said = "The local language model does not run; answers are quoted from the documents."
-    body = client.get("/readyz").json()
-    assert body["checks"]["language_model"] == {"state": "degraded", "detail": said}
+    assert client.get("/readyz").json()["checks"]["language_model"] == {"state": "degraded", "detail": said}
     assert said in admin_client.get("/admin/").text
     with serving(_Healthy, settings.LOCAL_MODEL_PORT):
         assert client.get("/readyz").json()["checks"]["language_model"] == {"state": "ok", "detail": "tiny"}
@@ -266,7 +263,7 @@ def test_a_local_model_that_does_not_run_degrades(client, admin_client, settings
 class _Healthy(QuietHandler):
     """A model server that has loaded its model."""
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         self.send(status=200 if self.path == "/health" else 404)
 
 

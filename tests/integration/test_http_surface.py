@@ -1,19 +1,13 @@
 """What holds for every address of the site: no header breaks it, no cache keeps it, refusals have the caller's form."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import uuid
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from chat.models import Answer, Conversation
-from retrieval.models import Collection, Document
 from tests.support.addresses import addresses, filled
 
 pytestmark = pytest.mark.django_db
@@ -27,12 +21,12 @@ INLINE = re.compile(
 
 
 @pytest.fixture
-def administrator() -> User:
+def administrator():
     return User.objects.create_superuser("admin", password=PASSWORD)
 
 
 @pytest.fixture
-def values(collection: Collection, ingest: Callable[..., Document], administrator: User) -> dict[str, Any]:
+def values(collection, ingest, administrator):
     """Names that exist: a document, and an answer with its conversation."""
     document = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     conversation = Conversation.objects.create(owner=administrator, title="The pump")
@@ -40,20 +34,15 @@ def values(collection: Collection, ingest: Callable[..., Document], administrato
         conversation=conversation, question="How heavy is it?", text="Heavy.", status=Answer.Status.COMPLETED
     )
     return {
-        "document_id": document.pk,
-        "answer_id": answer.pk,
-        "conversation_id": conversation.pk,
-        "pk": document.pk,
-        "url": "retrieval/document/",
-        "model": "ragsite",
-        "rest": "files",
-    }
+        "document_id": document.pk, "answer_id": answer.pk, "conversation_id": conversation.pk, "pk": document.pk,
+        "url": "retrieval/document/", "model": "ragsite", "rest": "files",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("signed_in", [True, False])
 def test_no_cache_keeps_what_depends_on_who_asks_and_no_page_breaks_the_security_policy(
-    client: Client, values: dict[str, Any], administrator: User, signed_in: bool
-) -> None:
+    client, values, administrator, signed_in
+):
     if signed_in:
         client.force_login(administrator)
     client.raise_request_exception = False
@@ -76,13 +65,13 @@ def test_no_cache_keeps_what_depends_on_who_asks_and_no_page_breaks_the_security
     assert inline == []
 
 
-def test_static_files_stay_cacheable(client: Client) -> None:
+def test_static_files_stay_cacheable(client):
     response = client.get("/static/chat/site.css")
     assert response.status_code == 200
     assert "private" not in response.headers["Cache-Control"]
 
 
-def test_the_front_page_takes_60_kilobytes_over_the_wire(client: Client) -> None:
+def test_the_front_page_takes_60_kilobytes_over_the_wire(client):
     page = client.get("/").content
     addresses = set(re.findall(rb'(?:src|href)="(/static/[^"#]+)', page))
     assert len(addresses) > 5
@@ -92,13 +81,10 @@ def test_the_front_page_takes_60_kilobytes_over_the_wire(client: Client) -> None
     assert gzip.decompress(style.getvalue()) == client.get("/static/chat/site.css").getvalue()
 
 
-# Headers -------------------------------------------------------------------------------------------------------------
-
-
 MALFORMED = (BROKEN_ADDRESS, "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"))
 
 
-def test_a_malformed_header_is_passed_over(client: Client, values: dict[str, Any], administrator: User) -> None:
+def test_a_malformed_header_is_passed_over(client, values, administrator):
     client.force_login(administrator)
     for place in ("/conversations/", "/c/{conversation_id}/entry/", "/c/{conversation_id}/", "/"):
         for header in ("HX-Current-URL", "Referer", "Origin", "Last-Event-ID", "If-None-Match"):
@@ -107,9 +93,7 @@ def test_a_malformed_header_is_passed_over(client: Client, values: dict[str, Any
                 assert response.status_code == 200, (place, header)
 
 
-def test_deleting_a_conversation_from_a_page_with_a_malformed_address(
-    client: Client, values: dict[str, Any], administrator: User
-) -> None:
+def test_deleting_a_conversation_from_a_page_with_a_malformed_address(client, values, administrator):
     client.force_login(administrator)
     response = client.post(
         f"/c/{values['conversation_id']}/delete/", headers={"HX-Current-URL": BROKEN_ADDRESS, "HX-Request": "true"}
@@ -119,22 +103,19 @@ def test_deleting_a_conversation_from_a_page_with_a_malformed_address(
 
 
 @pytest.mark.parametrize("path", ["/api/schema/", "/api/docs/"])
-def test_the_schema_does_not_look_at_credentials(client: Client, path: str) -> None:
+def test_the_schema_does_not_look_at_credentials(client, path):
     """A NUL in a user name, which the database would refuse."""
     assert client.get(path, headers={"Authorization": "Basic AHg6eA=="}).status_code == 200
 
 
-# Refusals by Django itself -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", ["/api/v1/nothing/", "/api/v1/answers/7/", "/api/nothing"])
-def test_the_api_refuses_unknown_addresses_in_json(client: Client, path: str) -> None:
+def test_the_api_refuses_unknown_addresses_in_json(client, path):
     response = client.get(path)
     assert response.status_code == 404
     assert response.json() == {"detail": "There is nothing at this address: /api/docs/ lists what there is."}
 
 
-def test_people_get_a_page(client: Client) -> None:
+def test_people_get_a_page(client):
     response = client.get("/nothing/")
     assert (response.status_code, response["Content-Type"]) == (404, "text/html; charset=utf-8")
 
@@ -143,23 +124,20 @@ def test_people_get_a_page(client: Client) -> None:
     ("path", "inside"),
     [("/api/v1/search/", lambda body: body["detail"]), ("/v1/models", lambda b: b["error"]["message"])],
 )
-def test_a_host_that_is_not_served_is_refused_in_json(client: Client, path: str, inside: Callable[[Any], str]) -> None:
+def test_a_host_that_is_not_served_is_refused_in_json(client, path, inside):
     response = client.get(path, headers={"Host": "evil.example"})
     assert response.status_code == 400
     assert inside(response.json()).startswith("The request was not understood")
 
 
-# Signing in ----------------------------------------------------------------------------------------------------------
-
-
-def sign_in(client: Client, path: str, name: str, **fields: str) -> str:
+def sign_in(client, path, name, **fields):
     response = client.post(path, {"username": name, "password": PASSWORD, **fields})
     assert response.status_code == 302
     return response.headers["Location"]
 
 
 @pytest.mark.parametrize("target", ["", "http://[bad", "https://evil.example/"])
-def test_whoever_signs_in_lands_at_the_chat(client: Client, administrator: User, target: str) -> None:
+def test_whoever_signs_in_lands_at_the_chat(client, administrator, target):
     User.objects.create_user("reader", password=PASSWORD)
     assert sign_in(client, "/accounts/login/", "reader", next=target) == "/"
     assert client.get("/").status_code == 200

@@ -1,14 +1,10 @@
 """kill -9 in the middle of the work: nothing is lost, doubled, or left "running"."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-import httpx2
 import psutil
 import psycopg
 import pytest
@@ -30,18 +26,18 @@ from retrieval.search.profiles import NamedProfile
 from tests.integration.test_processes import score
 from tests.support.evaluation_sets import BY_MEANING, set_of
 from tests.support.judged_answers import completed_answer
-from tests.support.site import Workers, database_url, wait_until
+from tests.support.site import database_url, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
 
-def long_text(seed: int) -> bytes:
+def long_text(seed):
     return "\n\n".join(
         f"Paragraph {n} of document {seed} describes pump number {seed * 1000 + n}. " * 12 for n in range(35)
     ).encode()
 
 
-def assert_whole(collection: Collection) -> None:
+def assert_whole(collection):
     """Every document is read, once, and the statistics are those of its chunks."""
     assert set(Document.objects.values_list("status", flat=True)) == {Document.Status.READY}
     for document in Document.objects.select_related("text"):
@@ -53,7 +49,7 @@ def assert_whole(collection: Collection) -> None:
     assert statistics.chunks == Chunk.objects.count() == ChunkEmbedding.objects.count()
 
 
-def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:
+def test_a_killed_worker_loses_and_doubles_nothing(collection, queue, workers):
     for seed in range(3):
         # Long enough to be amid it still when its beginning has been seen.
         text = long_text(seed) * 3 if seed == 1 else f"Document {seed} describes a pump.".encode()
@@ -62,8 +58,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
     half_read = Document.objects.filter(source="1.txt", status="processing", progress_percent__gt=0)
     wait_until(half_read.exists, 60, "a half-read file")
     worker.kill()
-    interrupted = Document.objects.get(status="processing")
-    assert not interrupted.chunks.exists()
+    assert not Document.objects.get(status="processing").chunks.exists()
     # Time passes, before another worker's heart beats: the schedule finds the document whose worker is silent.
     Document.objects.filter(status="processing").update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
     assert sweep(Document) >= 1
@@ -79,12 +74,11 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection: Collection, queue
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes by such a score")
-def test_a_workers_child_goes_before_the_database_and_is_replaced(queue: None, workers: Workers) -> None:
+def test_a_workers_child_goes_before_the_database_and_is_replaced(queue, workers):
     main = psutil.Process(workers.running().popen.pid)
     wait_until(main.children, 60, "the worker's child")
     (child,) = main.children()
     wait_until(lambda: score(child.pid) == machine.WORK_SCORE, 60, "the child's score")
-    assert settings.EMBEDDED_POSTGRES is not None
     assert score(settings.EMBEDDED_POSTGRES._postmaster_pid()) < machine.WORK_SCORE
     # What the kernel does where memory runs out.
     child.kill()
@@ -92,7 +86,7 @@ def test_a_workers_child_goes_before_the_database_and_is_replaced(queue: None, w
     assert settings.EMBEDDED_POSTGRES.is_running()
 
 
-def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, queue: None, workers: Workers) -> None:
+def test_a_killed_database_loses_and_doubles_nothing(collection, queue, workers):
     workers.running()
     submission.submit(collection, "long.txt", long_text(1))
     wait_until(
@@ -103,7 +97,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, que
     wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 60)
     settings.EMBEDDED_POSTGRES.ensure_running()
 
-    def is_ready() -> bool:
+    def is_ready():
         Document.objects.filter(status="processing", heartbeat_at__lt=timezone.now() - timedelta(seconds=8)).update(
             heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER
         )
@@ -116,7 +110,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection: Collection, que
 
 
 @contextmanager
-def held_lexeme(collection: Collection, lexeme: str) -> Iterator[Callable[[], bool]]:
+def held_lexeme(collection, lexeme):
     """Holds a word's count, so that whoever writes passages stops in the midst of it; tells whether somebody does."""
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as holder:
         holder.execute(
@@ -124,7 +118,7 @@ def held_lexeme(collection: Collection, lexeme: str) -> Iterator[Callable[[], bo
             [collection.pk, lexeme],
         )
 
-        def waits() -> bool:
+        def waits():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
                 return bool(cursor.fetchone()[0])
@@ -132,9 +126,7 @@ def held_lexeme(collection: Collection, lexeme: str) -> Iterator[Callable[[], bo
         yield waits
 
 
-def test_a_worker_killed_amid_a_publication_publishes_nothing(
-    collection: Collection, ingest: Callable[..., Document], queue: None, workers: Workers
-) -> None:
+def test_a_worker_killed_amid_a_publication_publishes_nothing(collection, ingest, queue, workers):
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.")
     worker = workers.running()
@@ -160,7 +152,7 @@ def test_a_worker_killed_amid_a_publication_publishes_nothing(
     assert_whole(collection)
 
 
-def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, object]]]:
+def events_of(response):
     """(id, name, payload) of each server-sent event."""
     event_id = name = ""
     for line in response.iter_lines():

@@ -4,12 +4,9 @@
 environment makes more requests, LEAK_SEED others.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +14,6 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.http import HttpResponseBase
 from django.urls import reverse
 
 from chat.models import Answer, Conversation
@@ -46,15 +42,12 @@ class Call:
     is_json: bool = False
 
 
-Rule = Callable[[World, str], Call]
-
-
-def of(model: Any) -> Callable[[World], Any]:
+def of(model):
     return lambda world: world.some(model)
 
 
 # What the parameters of addresses name, where the name of the address does not tell.
-PARAMETERS: dict[str, Callable[[World], Any]] = {
+PARAMETERS = {
     "answer_id": World.some_answer,
     "conversation_id": World.some_conversation,
     "token": lambda world: world.chance.choice(world.tokens or [uuid.UUID(int=7)]),
@@ -75,12 +68,12 @@ LEFT_OUT = {"account_logout", "admin:logout", "admin:None", "schema", "api_docs"
 ADDRESSES = {name: route for name, route, _view in addresses() if name not in LEFT_OUT}
 
 
-def address_of(world: World, name: str) -> str:
+def address_of(world, name):
     """The address with rows that its parameters name: of the model, in such as `admin:chat_answer_history`."""
     known = {f"admin:{each._meta.label_lower.replace('.', '_')}": each for each in admin.site._registry}
     of_model = next((model for begins, model in known.items() if name.startswith(f"{begins}_")), None)
 
-    def value(kind: str, parameter: str) -> Any:
+    def value(kind, parameter):
         if parameter in PARAMETERS:
             return PARAMETERS[parameter](world)
         if parameter in ("pk", "object_id") and not (name.startswith("admin:") and of_model is None):
@@ -90,8 +83,8 @@ def address_of(world: World, name: str) -> str:
     return filled(ADDRESSES[name], value)
 
 
-def request(method: str, name: str, **body: Any) -> Rule:
-    def call(world: World, person: str) -> Call:
+def request(method, name, **body):
+    def call(world, person):
         values = {key: value(world) if callable(value) else value for key, value in body.items()}
         return Call(method, address_of(world, name), values)
 
@@ -101,17 +94,17 @@ def request(method: str, name: str, **body: Any) -> Rule:
 get, post = partial(request, "get"), partial(request, "post")
 
 
-def either(*rules: Rule) -> Rule:
+def either(*rules):
     return lambda world, person: world.chance.choice(rules)(world, person)
 
 
-def asking(name: str, **others: Any) -> Rule:
+def asking(name, **others):
     """A question as JSON: of one collection or of all, and of all kinds."""
     field_name = "query" if name.endswith("search") else "question"
 
-    def call(world: World, person: str) -> Call:
+    def call(world, person):
         collection = world.scope()
-        body: dict[str, Any] = {field_name: world.question(person, collection), **others}
+        body = {field_name: world.question(person, collection), **others}
         if collection:
             body["collection"] = collection
         if field_name == "query":
@@ -121,7 +114,7 @@ def asking(name: str, **others: Any) -> Rule:
     return call
 
 
-def completion(world: World, person: str) -> Call:
+def completion(world, person):
     collection = world.scope()
     # The protocol knows keys and no cookies: its conversations are of nobody, and of whoever knows their ids.
     messages = [{"role": "user", "content": world.chance.choice(QUESTIONS)}]
@@ -129,7 +122,7 @@ def completion(world: World, person: str) -> Call:
     return Call("post", reverse("openai_api:completions"), body, is_json=True)
 
 
-def mcp_tool(world: World, person: str) -> Call:
+def mcp_tool(world, person):
     collection = world.scope()
     scope = {"collection": collection} if collection else {}
     document = world.chance.choice(list(Document.objects.values_list("pk", flat=True)))
@@ -144,13 +137,13 @@ def mcp_tool(world: World, person: str) -> Call:
     return Call("post", reverse("mcp"), body, is_json=True)
 
 
-def ask_page(world: World, person: str) -> Call:
+def ask_page(world, person):
     collection = world.scope()
     body = {"question": world.question(person, collection), "collection": collection}
     return Call("post", reverse("chat:ask"), body)
 
 
-def playground(world: World, person: str) -> Call:
+def playground(world, person):
     collection = world.scope()
     query = {"question": world.question(person, collection), "a": "built-in", "b": "built-in"}
     if collection:
@@ -158,16 +151,16 @@ def playground(world: World, person: str) -> Call:
     return Call("get", reverse("admin:retrieval_searchprofile_playground"), query)
 
 
-def documents_api(world: World, person: str) -> Call:
+def documents_api(world, person):
     return Call("get", reverse("retrieval_api:document-list"), {"collection": world.slug()})
 
 
-def expected_passages(world: World, person: str) -> Call:
+def expected_passages(world, person):
     address = reverse("admin:evaluation_evaluationquestion_change", args=[world.some(EvaluationQuestion)])
     return Call("get", address, {"passages": "boiler house"})
 
 
-def share_page(world: World, person: str) -> Call:
+def share_page(world, person):
     """Shares something of a conversation with somebody."""
     chosen = World.some_conversation(world)
     scope, audience = world.chance.choice(["answer", "now", "following"]), world.chance.choice(["link", "signed_in"])
@@ -177,7 +170,7 @@ def share_page(world: World, person: str) -> Call:
 
 
 # How an address is called where a look at it is not enough.
-RULES: dict[str, Rule] = {
+RULES = {
     "retrieval_api:search": asking("retrieval_api:search"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
     "chat_api:ask": asking("chat_api:ask"),
@@ -232,21 +225,21 @@ ALL_RULES = {name: RULES.get(name) or get(name) for name in ADDRESSES}
 OFTEN = sorted({*RULES, *(name for name in ADDRESSES if name.startswith(("chat", "retrieval", "openai_api", "llms")))})
 
 
-def content_of(response: HttpResponseBase) -> str:
+def content_of(response):
     """All that the response says, its headers too."""
     # Over the response: a stream that is written by an event loop is read by one of its own.
-    body = b"".join(response) if response.streaming else response.content  # type: ignore[arg-type, attr-defined]
+    body = b"".join(response) if response.streaming else response.content
     return f"{body.decode(errors='replace')} {response.headers}".lower()
 
 
-def send(world: World, person: str, call: Call) -> HttpResponseBase:
+def send(world, person, call):
     client = world.clients[person]
     if call.is_json:
         return client.post(call.address, json.dumps(call.body), content_type="application/json")
     return getattr(client, call.method)(call.address, call.body)
 
 
-def look_for_leaks(world: World, person: str, name: str, call: Call) -> str:
+def look_for_leaks(world, person, name, call):
     """A sentence about the word that the person must not read, and did; empty without one."""
     response = send(world, person, call)
     said = content_of(response)
@@ -259,13 +252,13 @@ def look_for_leaks(world: World, person: str, name: str, call: Call) -> str:
     return ""
 
 
-def was_taken_into_a_set(name: str, word: str) -> bool:
+def was_taken_into_a_set(name, word):
     """Whether somebody who might read it took a question that was typed with this word into an evaluation set."""
     cases = EvaluationQuestion.objects.filter(origin=EvaluationQuestion.Origin.FEEDBACK)
     return name.startswith("admin:evaluation_") and cases.filter(text=f"What does {word} keep?").exists()
 
 
-def learn(world: World) -> None:
+def learn(world):
     """What requests have made: links to share, answers to judge."""
     tokens = Conversation.objects.exclude(share_token=None).values_list("share_token", flat=True)
     world.tokens = sorted(map(str, tokens))
@@ -273,7 +266,7 @@ def learn(world: World) -> None:
         judge(made)
 
 
-def search_for_misspelt_words(world: World, people: list[str]) -> Iterator[str]:
+def search_for_misspelt_words(world, people):
     """Whether a word that is near a hidden one tells of it: the visitor tries them all, each of the others one."""
     for number, person in enumerate(people):
         hidden = [secret for secret, _spoken in world.hidden_from(person)]
@@ -284,7 +277,7 @@ def search_for_misspelt_words(world: World, people: list[str]) -> Iterator[str]:
                 yield leak
 
 
-def assert_the_rule_is_that_of_the_site(world: World) -> None:
+def assert_the_rule_is_that_of_the_site(world):
     """Who may read what is told twice, here and by the site: both agree, whatever was changed."""
     for person in PEOPLE:
         user = User.objects.get(username=person)
@@ -295,7 +288,7 @@ def assert_the_rule_is_that_of_the_site(world: World) -> None:
         assert (f"{world.narrowed_words[0]}.md" in seen) == world.may_read_narrowed(person)
 
 
-def test_nobody_reads_what_they_may_not_see(ingest: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_reads_what_they_may_not_see(ingest, settings, monkeypatch):
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     settings.METRICS_PUBLIC = True
     monkeypatch.setattr("retrieval.api.throttling.CountedTogether.allow_request", lambda *_arguments: True)

@@ -3,23 +3,18 @@
 Neither holds what was asked or uploaded.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging
 import uuid
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.test import Client
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragsite.operations.logs import JsonFormatter, TextFormatter
@@ -38,7 +33,7 @@ class Receiver:
     raw: list[bytes] = field(default_factory=list)
     url: str = ""
 
-    def path_of(self, span: Any) -> list[str]:
+    def path_of(self, span):
         """The names of the spans from the outermost one to this one, within its trace."""
         by_id = {each.span_id: each for each in self.spans if each.trace_id == span.trace_id}
         names = []
@@ -47,16 +42,16 @@ class Receiver:
             span = by_id.get(span.parent_span_id)
         return names[::-1]
 
-    def paths(self) -> set[tuple[str, ...]]:
+    def paths(self):
         return {tuple(self.path_of(span)) for span in list(self.spans)}
 
 
 @contextmanager
-def otlp_receiver() -> Iterator[Receiver]:
+def otlp_receiver():
     state = Receiver()
 
     class Handler(QuietHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             raw = self.read_body()
             state.raw.append(raw)
             assert self.path == "/v1/traces"
@@ -86,14 +81,14 @@ EXPECTED_PATHS = {
 }
 
 
-def lines_of(log: Path) -> list[dict[str, Any]]:
+def lines_of(log):
     """The events; a worker prints a banner beside them."""
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
 @pytest.mark.worker
 @pytest.mark.django_db(transaction=True)
-def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> None:
+def test_an_upload_and_a_question(collection, tmp_path):
     user = User.objects.create_superuser("boss")
     credentials = f"Bearer {key_of(user)}"
     question = f"How much does the {ASKED} pump weigh when it is filled with oil?"
@@ -123,10 +118,7 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
             answered = httpx2.post(
                 f"{web.url}/api/v1/ask/?why={ASKED}",
                 json={"question": question},
-                headers={
-                    "X-Request-ID": "not well-formed",
-                    "traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01",
-                },
+                headers={"X-Request-ID": "not well-formed", "traceparent": f"00-{TRACE_ID}-00f067aa0ba902b7-01"},
                 timeout=120,
             )
             assert answered.status_code == 200
@@ -160,9 +152,7 @@ def test_an_upload_and_a_question(collection: Collection, tmp_path: Path) -> Non
 
 
 @pytest.mark.django_db
-def test_secrets_of_addresses_are_not_in_access_lines(
-    client: Client, settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_secrets_of_addresses_are_not_in_access_lines(client, settings, caplog):
     settings.LOG_REQUESTS = True
     token = uuid.uuid4()
     with caplog.at_level(logging.INFO, "ragsite.access"):
@@ -172,8 +162,8 @@ def test_secrets_of_addresses_are_not_in_access_lines(
 
 
 @pytest.mark.django_db
-def test_the_log_of_the_embedded_server_holds_no_values(settings: Any) -> None:
-    log: Path = settings.EMBEDDED_POSTGRES.log
+def test_the_log_of_the_embedded_server_holds_no_values(settings):
+    log = settings.EMBEDDED_POSTGRES.log
     begins = log.stat().st_size
     Collection.objects.create(slug=UPLOADED, name="First")
     with pytest.raises(IntegrityError, match=UPLOADED), transaction.atomic():
@@ -184,7 +174,7 @@ def test_the_log_of_the_embedded_server_holds_no_values(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter("%(message)s"), JsonFormatter()])
-def test_what_a_library_quotes_behind_its_first_line_is_cut_off(formatter: logging.Formatter) -> None:
+def test_what_a_library_quotes_behind_its_first_line_is_cut_off(formatter):
     # Not spelt out in a line that raises: tracebacks show those.
     row = f"a row is refused\nDETAIL: Failing row contains ({UPLOADED})."
     try:
@@ -203,7 +193,7 @@ def test_what_a_library_quotes_behind_its_first_line_is_cut_off(formatter: loggi
 
 
 @pytest.mark.django_db
-def test_a_403_is_one_line_and_a_500_has_its_traceback(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_403_is_one_line_and_a_500_has_its_traceback(client, monkeypatch):
     handler = next(each for each in logging.getLogger().handlers if isinstance(each.formatter, TextFormatter))
     assert isinstance(handler, logging.StreamHandler)
     monkeypatch.setattr(handler, "stream", stream := io.StringIO())

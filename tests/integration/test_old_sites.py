@@ -1,7 +1,5 @@
 """Migrations: as many as the models need, and none for a site that was there before an app's became one."""
 
-from __future__ import annotations
-
 import pytest
 from django.core.management import call_command
 from django.db import connection
@@ -11,11 +9,11 @@ from django.db.migrations.recorder import MigrationRecorder
 pytestmark = pytest.mark.django_db
 
 
-def test_every_change_of_a_model_has_its_migration() -> None:
+def test_every_change_of_a_model_has_its_migration():
     call_command("makemigrations", check_changes=True, dry_run=True)
 
 
-def test_a_site_that_went_through_the_old_migrations_has_nothing_to_apply() -> None:
+def test_a_site_that_went_through_the_old_migrations_has_nothing_to_apply():
     recorder = MigrationRecorder(connection)
     squashed = {
         key: migration

@@ -1,7 +1,5 @@
 """The supervisor of the site's processes, with real ones; and the worker's pool."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -33,24 +31,23 @@ say("stopped")
 """
 
 
-def is_alive(pid: int) -> bool:
+def is_alive(pid):
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def score(pid: int) -> int:
+def score(pid):
     """How soon Linux ends the process where memory runs out."""
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
-def start(data_dir: Path, procfile: str = SLEEPER, **environment: str) -> tuple[subprocess.Popen[str], list[int]]:
+def start(data_dir, procfile=SLEEPER, **environment):
     """A supervisor, and the ids of the processes that it has started."""
     command = [sys.executable, "-c", SCRIPT, str(data_dir), procfile]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment})
-    assert process.stdout is not None
     return process, [int(pid) for pid in process.stdout.readline().split()[1:]]
 
 
-def test_a_procfile_is_read_with_its_variables() -> None:
+def test_a_procfile_is_read_with_its_variables():
     text = "# comment\n\nweb: serve --port $PORT 'two words'\nworker: work\n"
     assert [(p.name, p.command) for p in parse_procfile(text, {"PORT": "9"})] == [
         ("web", ["serve", "--port", "9", "two words"]),
@@ -58,17 +55,16 @@ def test_a_procfile_is_read_with_its_variables() -> None:
     ]
 
 
-def test_the_projects_own_procfile_can_be_read() -> None:
+def test_the_projects_own_procfile_can_be_read():
     found = parse_procfile((ROOT / "Procfile").read_text(), {"HOST": "h", "PORT": "1"})
     assert [process.name for process in found] == ["web", "worker", "beat", "model"]
 
 
-def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
+def test_what_is_killed_is_started_again_and_counted(tmp_path):
     parent, [child] = start(tmp_path)
     if sys.platform == "linux":
         wait_until(lambda: score(child) == machine.SITE_SCORE, what="the score, which goes before the database's")
     psutil.Process(child).kill()
-    assert parent.stdout is not None
     lines = iter(parent.stdout.readline, "")
     said = next(line for line in lines if not line.startswith("child"))
     assert said == "sleeper ended with status -9; starting it again in 2 s.\n"
@@ -80,7 +76,7 @@ def test_what_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
     assert not is_alive(again)
 
 
-def test_a_signal_stops_parent_and_children_also_one_that_does_not_listen(tmp_path: Path) -> None:
+def test_a_signal_stops_parent_and_children_also_one_that_does_not_listen(tmp_path):
     parent, children = start(tmp_path, f"{DEAF}\n{LOADED}")
     # The shell sets its trap; a module runs in the fork itself, with the environment of the supervisor.
     wait_until((tmp_path / "added").exists)
@@ -93,7 +89,7 @@ def test_a_signal_stops_parent_and_children_also_one_that_does_not_listen(tmp_pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
-def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
+def test_children_do_not_outlive_a_killed_parent(tmp_path):
     # Another program of Python has the packages of this one, whatever the PATH says.
     imports = "import celery, sys, pathlib; pathlib.Path(sys.argv[1]).touch(); sys.stdin.read()"
     procfile = f"{DEAF}\n{LOADED}\nother: python -u -c '{imports}' {tmp_path}/imported"
@@ -106,8 +102,8 @@ def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes by such a score")
-def test_a_higher_score_stays() -> None:
-    def go() -> None:
+def test_a_higher_score_stays():
+    def go():
         machine.go_before_others(900)
         machine.go_before_others(500)
         os._exit(score(os.getpid()) != 900)
@@ -140,7 +136,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_killed_process_of_the_pool_takes_no_lock_with_it_and_a_busy_one_does_not_outlive_its_worker() -> None:
+def test_a_killed_process_of_the_pool_takes_no_lock_with_it_and_a_busy_one_does_not_outlive_its_worker():
     command = [sys.executable, "-c", POOL]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False)
     results, pids = done.stdout.splitlines()

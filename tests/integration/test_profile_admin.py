@@ -1,7 +1,5 @@
 """Search profiles in the admin: forms, versions, publication, and the playground."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -66,15 +64,15 @@ def library(collection, ingest):
     return collection
 
 
-def change(profile) -> str:
+def change(profile):
     return reverse("admin:retrieval_searchprofile_change", args=[profile.pk])
 
 
-def publish(version) -> str:
+def publish(version):
     return reverse("admin:retrieval_searchprofile_publish", args=[version.pk])
 
 
-def body(settings: ProfileSettings | None = None, **changed):
+def body(settings=None, **changed):
     """What a browser sends for these settings."""
     sent = {"name": "Default", "slug": "default", "description": "", "note": ""}
     for name, value in to_json(settings or ProfileSettings()).items():
@@ -83,9 +81,6 @@ def body(settings: ProfileSettings | None = None, **changed):
         else:
             sent[name] = json.dumps(value) if isinstance(value, dict | list) else "" if value is None else value
     return {**sent, **changed}
-
-
-# The form ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
@@ -123,8 +118,7 @@ def test_an_edit_is_a_new_version_and_the_old_one_stays(admin, profile, version)
     ]
     profile.refresh_from_db()
     assert profile.name == "Renamed"
-    entry = LogEntry.objects.latest("pk")
-    assert "v2" in entry.get_change_message()
+    assert "v2" in LogEntry.objects.latest("pk").get_change_message()
     assert response.status_code == 200
 
 
@@ -171,9 +165,6 @@ def test_a_reranker_that_is_gone_must_be_replaced(admin, profile):
     assert "gone (removed)" in admin.get(change(profile)).content.decode()
     response = admin.post(change(profile), body(ProfileSettings(reranker="gone")))
     assert "no longer has a reranker of this name" in str(response.context["adminform"].form.errors["reranker"])
-
-
-# Versions ------------------------------------------------------------------------------------------------------------
 
 
 def test_publishing_and_rolling_back_are_one_click_each(admin, admin_user, profile, version):
@@ -268,9 +259,6 @@ def test_the_switch_is_announced(admin, profile, version, settings, enabled, mon
     assert ready["degraded"] == []
 
 
-# The playground ------------------------------------------------------------------------------------------------------
-
-
 def try_out(admin, **query):
     response = admin.get(PLAYGROUND, query)
     assert response.status_code == 200
@@ -349,7 +337,6 @@ def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, 
         return search_module.search(question, filters, profile=profile, **options)
 
     monkeypatch.setattr(profile_comparison, "search", search)
-    response = try_out(admin, question="pump", a="built-in", b=version.pk)
-    html = response.content.decode()
+    html = try_out(admin, question="pump", a="built-in", b=version.pk).content.decode()
     assert "The search cannot answer at the moment." in html
     assert "pump.md" in html or "MX-9920-W" in html

@@ -1,31 +1,23 @@
 """Why somebody sees, or does not see, a collection, a document or an answer: what is said is what the queries do."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
-from django.test import Client
 from django.urls import reverse
 
 from chat.conversations.rights import why_answer
 from chat.models import Answer, Conversation
 from ragsite.accounts.roles import create_roles
-from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from retrieval.models import Collection, CollectionGrant, Draft, Visibility
 from retrieval.rights import why_collection, why_document
 
 pytestmark = pytest.mark.django_db
 
-Ingest = Callable[..., Document]
-
 
 @pytest.fixture
-def people() -> dict[str, Any]:
+def people():
     create_roles()
     care = Group.objects.create(name="care")
-    made: dict[str, Any] = {
+    made = {
         "visitor": AnonymousUser(),
         "reader": User.objects.create_user("reader"),
         "nurse": User.objects.create_user("nurse"),
@@ -48,7 +40,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize("visibility", Visibility.values)
-def test_of_a_collection(visibility: str, people: dict[str, Any]) -> None:
+def test_of_a_collection(visibility, people):
     collection = Collection.objects.create(slug="c", name="Care home", visibility=visibility)
     if visibility == Visibility.GRANTED:
         CollectionGrant.objects.create(collection=collection, group=Group.objects.get(name="care"))
@@ -73,9 +65,7 @@ def test_of_a_collection(visibility: str, people: dict[str, Any]) -> None:
         (7, "curator boss", {"nurse": "“7” under groups in its metadata is not the name of a group"}),
     ],
 )  # fmt: skip
-def test_of_a_document(
-    narrowed: Any, seen: str, said: dict[str, str], people: dict[str, Any], collection: Collection, ingest: Ingest
-) -> None:
+def test_of_a_document(narrowed, seen, said, people, collection, ingest):
     document = ingest(collection, "leave.md", "There are 25 days of leave.")
     document.metadata = {} if narrowed is None else {"groups": narrowed}
     document.save()
@@ -85,7 +75,7 @@ def test_of_a_document(
         assert sentence in reasons[name].rule
 
 
-def test_of_a_working_copy(people: dict[str, Any], collection: Collection) -> None:
+def test_of_a_working_copy(people, collection):
     copy = Collection.objects.create(slug="copy", name="Copy")
     Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
     reasons = {name: why_collection(person, copy) for name, person in people.items()}
@@ -93,7 +83,7 @@ def test_of_a_working_copy(people: dict[str, Any], collection: Collection) -> No
     assert "change the documents of Library" in reasons["reader"].rule
 
 
-def test_of_an_answer(people: dict[str, Any], collection: Collection, ingest: Ingest) -> None:
+def test_of_an_answer(people, collection, ingest):
     document = ingest(collection, "leave.md", "There are 25 days of leave.")
     answer = Answer.objects.create(
         conversation=Conversation.objects.create(owner=people["nurse"]), question="How many days?", status="completed",
@@ -112,7 +102,7 @@ def test_of_an_answer(people: dict[str, Any], collection: Collection, ingest: In
     assert why_answer(people["nurse"], answer).is_seen
 
 
-def test_the_page(people: dict[str, Any], collection: Collection, client: Client) -> None:
+def test_the_page(people, collection, client):
     hidden = Collection.objects.create(slug="vault", name="Vault", visibility=Visibility.GRANTED)
     client.force_login(people["curator"])
     page = reverse("admin:why")

@@ -1,11 +1,7 @@
 """The whole site as `make run` starts it, on the test database."""
 
-from __future__ import annotations
-
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import httpx2
 import psutil
@@ -13,9 +9,8 @@ import pytest
 
 from bench import with_constants
 from ragsite.machine import is_answering
-from retrieval.models import Collection, Document
 from tests.integration.test_killed import events_of
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import model_server
 from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = [
@@ -25,29 +20,21 @@ pytestmark = [
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
+def model():
     with model_server() as state:
         yield state
 
 
-def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(
-    tmp_path: Path, collection: Collection, ingest: Callable[..., Document], model: ModelServer
-) -> None:
+def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path, collection, ingest, model):
     ingest(collection, "pump.md", f"# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams. Sizes: {list(range(40))}.")
     model.pieces, model.delay_seconds = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)], 0.5
     (tmp_path / "demo-loaded").touch()
     log = tmp_path / "serve.log"
     port = free_port()
     site = SiteProcess(
-        ["django", "serve", "--port", str(port)],
-        log,
-        DATA_DIR=str(tmp_path),
-        WEB_CONCURRENCY="1",
-        ANSWERS_AT_ONCE="1",
-        **with_constants(ANSWERS_WAITING=0),
-        OPENAI_BASE_URL=model.url,
-        OPENAI_MODEL="tiny",
-    )
+        ["django", "serve", "--port", str(port)], log, DATA_DIR=str(tmp_path), WEB_CONCURRENCY="1",
+        ANSWERS_AT_ONCE="1", **with_constants(ANSWERS_WAITING=0), OPENAI_BASE_URL=model.url, OPENAI_MODEL="tiny",
+    )  # fmt: skip
     try:
         wait_until(lambda: "Ready: " in log.read_text(), 60, f"the site\n{log.read_text()}")
         serve = psutil.Process(site.popen.pid)

@@ -1,10 +1,7 @@
 """What the roles of staff may do from the start, and what they see: that is decided by the rights in collections."""
 
-from __future__ import annotations
-
 import html
 import re
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -22,29 +19,26 @@ from retrieval.models import Collection, CollectionGrant, Document, Draft, Visib
 
 pytestmark = pytest.mark.django_db
 
-Ingest = Callable[..., Document]
-
 
 @pytest.fixture(autouse=True)
-def _roles() -> None:
+def _roles():
     create_roles()
 
 
-def staff(role: str, name: str = "") -> User:
+def staff(role, name=""):
     user = User.objects.create_user(name or role, is_staff=True)
     user.groups.add(Group.objects.get(name=role))
     return User.objects.get(pk=user.pk)
 
 
-def signed_in(user: User) -> Client:
+def signed_in(user):
     client = Client(raise_request_exception=False)
     client.force_login(user)
     return client
 
 
-def pages(document: Document) -> list[str]:
+def pages(document):
     chunk = document.chunks.first()
-    assert chunk is not None
     return [
         reverse("admin:retrieval_collection_change", args=[document.collection_id]),
         reverse("admin:retrieval_document_change", args=[document.pk]),
@@ -54,12 +48,12 @@ def pages(document: Document) -> list[str]:
 
 
 @pytest.fixture
-def vault(ingest: Ingest) -> Document:
+def vault(ingest):
     collection = Collection.objects.create(slug="vault", name="Vault", visibility=Visibility.GRANTED)
     return ingest(collection, "vault.md", "# Vault\n\nThe vault is under the stairs.")
 
 
-def test_the_roles_are_there_with_their_permissions() -> None:
+def test_the_roles_are_there_with_their_permissions():
     assert set(Group.objects.values_list("name", flat=True)) >= set(ROLES)
     assert staff("Curators").has_perms(["retrieval.change_document", "retrieval.add_draft"])
     assert not staff("Evaluators").has_perm("retrieval.change_document")
@@ -73,14 +67,14 @@ def test_the_roles_are_there_with_their_permissions() -> None:
     assert not any("token" in permission for permission in auditor.get_all_permissions())
 
 
-def test_a_role_that_somebody_changed_stays_as_it_is() -> None:
+def test_a_role_that_somebody_changed_stays_as_it_is():
     Group.objects.get(name="Curators").permissions.clear()
     create_roles()
     assert not Group.objects.get(name="Curators").permissions.exists()
 
 
 @pytest.mark.parametrize("role", ["Curators", "Auditors", "Administrators"])
-def test_staff_do_not_meet_a_collection_that_is_not_granted_to_them(role: str, vault: Document) -> None:
+def test_staff_do_not_meet_a_collection_that_is_not_granted_to_them(role, vault):
     client = signed_in(staff(role))
     for page in pages(vault):
         response = client.get(page, follow=True)
@@ -92,7 +86,7 @@ def test_staff_do_not_meet_a_collection_that_is_not_granted_to_them(role: str, v
     assert client.get(f"/documents/{vault.pk}/").status_code == 404
 
 
-def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault: Document) -> None:
+def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault):
     curator = staff("Curators")
     CollectionGrant.objects.create(collection=vault.collection, user=curator, role=CollectionGrant.Role.CURATOR)
     client = signed_in(curator)
@@ -111,7 +105,7 @@ def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault: Docu
     assert Document.objects.filter(pk=vault.pk).exists()
 
 
-def answer_from(document: Document, word: str) -> Answer:
+def answer_from(document, word):
     answer = Answer.objects.create(
         conversation=Conversation.objects.create(title=f"Where is the {word}?"),
         collection=document.collection,
@@ -132,7 +126,7 @@ def answer_from(document: Document, word: str) -> Answer:
     return answer
 
 
-def pages_about(answer: Answer) -> list[str]:
+def pages_about(answer):
     return [
         reverse("admin:chat_answer_change", args=[answer.pk]),
         reverse("admin:chat_conversation_change", args=[answer.conversation_id]),
@@ -142,9 +136,7 @@ def pages_about(answer: Answer) -> list[str]:
 
 
 @pytest.mark.parametrize("fate", ["kept", "deleted"])
-def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
-    vault: Document, ingest: Ingest, fate: str
-) -> None:
+def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, ingest, fate):
     safe = Collection.objects.create(slug="safe", name="Safe", visibility=Visibility.GRANTED)
     theirs = answer_from(ingest(safe, "safe.md", "# Safe\n\nThe safe is in the attic."), "attic")
     hidden = answer_from(vault, "stairs")
@@ -177,7 +169,7 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(
     assert activity(scope_of({}, User.objects.create_superuser("boss")))[1].asked == 2
 
 
-def test_a_manager_grants_and_takes_away(vault: Document) -> None:
+def test_a_manager_grants_and_takes_away(vault):
     manager = staff("Curators", "manager")
     reader = User.objects.create_user("reader")
     CollectionGrant.objects.create(collection=vault.collection, user=manager, role=CollectionGrant.Role.MANAGER)
@@ -201,7 +193,7 @@ def test_a_manager_grants_and_takes_away(vault: Document) -> None:
     assert theirs.get(f"/documents/{vault.pk}/").status_code == 404
 
 
-def test_who_makes_a_collection_that_nobody_else_sees_manages_it() -> None:
+def test_who_makes_a_collection_that_nobody_else_sees_manages_it():
     maker = staff("Administrators")
     body = {"slug": "new", "name": "New", "visibility": "granted"}
     client = signed_in(maker)
@@ -210,16 +202,15 @@ def test_who_makes_a_collection_that_nobody_else_sees_manages_it() -> None:
     assert Collection.objects.readable_by(maker).get().slug == "new"
 
 
-def test_an_administrator_makes_no_superuser() -> None:
+def test_an_administrator_makes_no_superuser():
     client = signed_in(staff("Administrators"))
-    boss = User.objects.create_superuser("boss")
-    page = reverse("admin:auth_user_change", args=[boss.pk])
+    page = reverse("admin:auth_user_change", args=[User.objects.create_superuser("boss").pk])
     assert client.post(page, {"username": "taken"}).status_code == 403
     own = reverse("admin:auth_user_change", args=[User.objects.get(username="Administrators").pk])
     assert 'name="is_superuser"' not in client.get(own).content.decode()
 
 
-def test_a_curator_drafts_a_collection_for_staff_and_no_granted_one(vault: Document, collection: Collection) -> None:
+def test_a_curator_drafts_a_collection_for_staff_and_no_granted_one(vault, collection):
     client = signed_in(staff("Curators"))
     begin = reverse("admin:retrieval_draft_begin", args=[collection.pk])
     page = client.post(begin, follow=True).content.decode()
@@ -233,9 +224,8 @@ def test_a_curator_drafts_a_collection_for_staff_and_no_granted_one(vault: Docum
     assert not Collection.objects.readable_by(User.objects.get(username="Curators")).filter(draft=draft).exists()
 
 
-def test_the_first_page_says_what_waits(ingest: Ingest, collection: Collection) -> None:
-    curator = staff("Curators")
-    client = signed_in(curator)
+def test_the_first_page_says_what_waits(ingest, collection):
+    client = signed_in(staff("Curators"))
     front = reverse("admin:index")
     assert "Nothing failed, no question is unanswered, and nothing is due." in client.get(front).content.decode()
     document = ingest(collection, "leave.md", "# Leave\n\nThere are 25 days of leave.")
@@ -268,7 +258,7 @@ def test_the_first_page_says_what_waits(ingest: Ingest, collection: Collection) 
     assert "document could not be read" not in client.get(front).content.decode()
 
 
-def test_models_stand_in_two_groups() -> None:
+def test_models_stand_in_two_groups():
     groups = signed_in(staff("Curators")).get(reverse("admin:index")).context["app_list"]
     names = [[str(model["object_name"]) for model in group["models"]] for group in groups]
     assert names[0] == ["Document", "Collection", "Dashboard", "Gaps", "Answer", "ApprovedAnswer", "Draft", "Source"]
@@ -276,13 +266,13 @@ def test_models_stand_in_two_groups() -> None:
 
 
 @pytest.mark.parametrize(("name", "marked"), [("changelist", "dashboard"), ("gaps", "gaps")])
-def test_the_navigation_marks_one_page(name: str, marked: str) -> None:
+def test_the_navigation_marks_one_page(name, marked):
     address = reverse(f"admin:evaluation_dashboard_{name}")
     html = signed_in(staff("Curators")).get(address).content.decode()
     assert re.findall(r'class="model-(\w+) current-model"', html) == [marked]
 
 
-def test_a_curator_adds_a_collection_and_manages_it() -> None:
+def test_a_curator_adds_a_collection_and_manages_it():
     client = signed_in(staff("Curators"))
     body = {
         "name": "New", "slug": "new", "description": "", "visibility": "granted",
@@ -295,13 +285,12 @@ def test_a_curator_adds_a_collection_and_manages_it() -> None:
     assert Collection.objects.get(slug="new").name == "Newer"
 
 
-def test_a_document_names_who_added_it_and_when_it_is_due(collection: Collection) -> None:
+def test_a_document_names_who_added_it_and_when_it_is_due(collection):
     curator = staff("Curators")
     client = signed_in(curator)
     upload = {"collection": collection.pk, "text": "There are 25 days of leave.", "text_name": "Leave"}
     client.post(reverse("admin:retrieval_document_add"), upload)
-    document = Document.objects.get()
-    assert document.added_by == curator
+    assert Document.objects.get().added_by == curator
     Document.objects.update(review_on=timezone.localdate())
     page = client.get(reverse("admin:retrieval_document_changelist") + "?review=due").content.decode()
     assert "due since" in page

@@ -1,12 +1,8 @@
 """What a stranger's connections can do to a real web server: lie about their address, stay open, be many."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx2
 import psutil
@@ -21,7 +17,7 @@ UNFINISHED = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[WebServer]:
+def server(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The server inherits it, and raises it again.
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
@@ -33,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[WebServer]:
     started.stop()
 
 
-def test_nobody_chooses_an_address_and_no_address_takes_all_connections(server: WebServer) -> None:
+def test_nobody_chooses_an_address_and_no_address_takes_all_connections(server):
     found = [
         httpx2.post(f"{server.url}/api/v1/search/", json={"query": "pump"}, headers={"X-Forwarded-For": f"192.0.2.{n}"})
         for n in range(3)

@@ -1,20 +1,12 @@
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from ragsite.http import text_files
 from retrieval.models import Collection, Document
 
 
 @pytest.mark.django_db
-def test_language_models_are_told_what_is_public_whoever_asks(
-    client: Client, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
+def test_language_models_are_told_what_is_public_whoever_asks(client, ingest, monkeypatch, settings):
     monkeypatch.setattr(text_files, "DOCUMENTS_LISTED", 2)
     public = Collection.objects.create(slug="pumps", name="Pumps\n# and valves", visibility="public")
     secret = Collection.objects.create(slug="secret", name="Plans", visibility="staff")

@@ -1,10 +1,7 @@
 """What the script of the upload form sends: files, texts, addresses; an answer for each, and rights as for the form."""
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -12,7 +9,6 @@ from django.urls import reverse
 
 from retrieval.models import Collection, Document
 from retrieval.sources import web_page
-from tests.support.serving import QuietHandler
 from tests.support.sources import WebServer
 
 pytestmark = pytest.mark.django_db
@@ -50,8 +46,7 @@ def test_the_form_is_for_those_who_may_add_documents(client, admin_client, colle
     for address in (reverse("chat:home"), reverse("admin:retrieval_collection_change", args=[collection.pk])):
         assert b"data-uploading" in admin_client.get(address).content
     assert b"data-uploading" not in client.get(reverse("chat:home")).content
-    other = Collection.objects.create(name="Other", slug="other")
-    assert send(client, other, text="Words.").status_code == 302
+    assert send(client, Collection.objects.create(name="Other", slug="other"), text="Words.").status_code == 302
     assert not Document.objects.exists()
 
 
@@ -60,11 +55,11 @@ class Web(WebServer):
 
     dripping = "/drip"
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.was_left = threading.Event()
 
-    def answer(self, request: QuietHandler) -> None:
+    def answer(self, request):
         if request.path != self.dripping:
             super().answer(request)
             return
@@ -78,7 +73,7 @@ class Web(WebServer):
 
 
 @pytest.fixture
-def web(settings) -> Iterator[Web]:
+def web(settings):
     settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
     server = Web()
     yield server

@@ -1,11 +1,8 @@
 """A web server of two processes, each asked by a connection of its own, with a model that a test holds back."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -15,9 +12,8 @@ import pytest
 
 from bench import with_constants
 from chat.models import Answer
-from retrieval.models import Collection, Document
 from tests.integration.test_killed import events_of
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import model_server
 from tests.support.site import WebServer, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,42 +22,37 @@ ASKED = {"question": "How heavy is the MX-9920-W?", "stream": True, "anew": True
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[ModelServer]:
+def model():
     with model_server() as state:
         yield state
 
 
 @pytest.fixture(scope="module")
-def server(model: ModelServer, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+def server(model, django_db_setup, tmp_path_factory):
     """It serves all tests of this module; the last of them ends it."""
     started = WebServer(
-        tmp_path_factory.mktemp("web") / "web.log",
-        config="python:tests.support.hanging_web",
-        WEB_CONCURRENCY="2",
-        ANSWERS_AT_ONCE="2",
-        **with_constants(ANSWERS_WAITING=2),
-        ASK_RATE="7/h",
-        OPENAI_BASE_URL=model.url,
+        tmp_path_factory.mktemp("web") / "web.log", config="python:tests.support.hanging_web", WEB_CONCURRENCY="2",
+        ANSWERS_AT_ONCE="2", **with_constants(ANSWERS_WAITING=2), ASK_RATE="7/h", OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
-    )
+    )  # fmt: skip
     yield started
     started.stop()
 
 
-def processes(server: WebServer) -> list[psutil.Process]:
+def processes(server):
     first = psutil.Process(server.popen.pid)
     wait_until(lambda: len(first.children()) == 2, what="both processes")
     return first.children()
 
 
-def ports_of(server: WebServer, process: psutil.Process) -> list[int]:
+def ports_of(server, process):
     """The callers' ports of the connections that the process has taken."""
     lines = process.net_connections("tcp")
     return [line.raddr.port for line in lines if line.raddr and line.laddr.port == server.port]
 
 
 @contextlib.contextmanager
-def client_of(server: WebServer, process: psutil.Process) -> Iterator[httpx2.Client]:
+def client_of(server, process):
     """A client on a connection that this process has taken."""
     with ExitStack() as opened:
         for _ in range(50):
@@ -73,19 +64,17 @@ def client_of(server: WebServer, process: psutil.Process) -> Iterator[httpx2.Cli
     raise AssertionError("No connection came to this process.")
 
 
-def figure(server: WebServer, name: str) -> float:
+def figure(server, name):
     lines = httpx2.get(f"{server.url}/metrics").text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
 
-def events_of_get(
-    client: httpx2.Client, path: str, headers: dict[str, str] | None = None
-) -> Generator[tuple[str, str, dict[str, object]]]:
+def events_of_get(client, path, headers=None):
     with client.stream("GET", path, headers=headers) as response:
         yield from events_of(response)
 
 
-def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server: WebServer) -> None:
+def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server):
     restarts = 'ragsite_process_restarts{process="web-process",reason="hung"}'
     # Its loop hangs, and then it stands still.
     for times, number in enumerate((signal.SIGUSR2, signal.SIGSTOP), start=1):
@@ -94,14 +83,12 @@ def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server: WebS
         while hung.is_running() and hung.status() != psutil.STATUS_ZOMBIE:
             assert httpx2.get(f"{server.url}/healthz", timeout=5).status_code == 200
         assert other in processes(server)
-        wait_until(lambda times=times: figure(server, restarts) == times)  # type: ignore[misc]
+        wait_until(lambda times=times: figure(server, restarts) == times)
         # Where it hung is in the log, of a process that can still write.
         assert server.log.read_text().count("Current thread") == 1
 
 
-def test_two_processes_are_one_web_server(
-    collection: Collection, ingest: Callable[..., Document], model: ModelServer, server: WebServer
-) -> None:
+def test_two_processes_are_one_web_server(collection, ingest, model, server):
     ingest(collection, "pump.md", f"# Pump\n\nThe MX-9920-W is a pump. It weighs 3450 grams. Sizes: {list(range(40))}.")
     sentences = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)]
     # Longer than a busy machine takes for all that is asked meanwhile.
@@ -121,7 +108,7 @@ def test_two_processes_are_one_web_server(
     assert [each["degraded"] for each in found] == [[]] * 8
     with ExitStack() as lines:
 
-        def client_at(process: psutil.Process) -> httpx2.Client:
+        def client_at(process):
             """Opened when it asks: a connection that waits for long is closed, and the next one is anybody's."""
             return lines.enter_context(client_of(server, process))
 

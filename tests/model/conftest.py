@@ -1,19 +1,14 @@
 """A real language model, as the site serves it, for the tests of this folder. `make test-model` fetches its file; the
 ordinary suite leaves the folder out."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import LazySettings
 from django.test import override_settings
 
 from bench import with_constants
 from ragsite import local_model
-from retrieval.models import Collection, Document
 from tests.support.local_model_file import fetch
 from tests.support.site import SiteProcess, free_port, wait_until
 
@@ -45,17 +40,17 @@ The warranty lasts five years from the day of delivery. It ends when another fil
 
 
 @pytest.fixture(scope="session")
-def model_file() -> Path:
+def model_file():
     return fetch(Path(FOLDER))
 
 
 @pytest.fixture
-def manual(collection: Collection, ingest: Callable[..., Document]) -> Document:
+def manual(collection, ingest):
     return ingest(collection, "pump.md", PUMP)
 
 
 @pytest.fixture(scope="session")
-def model_port(model_file: Path, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def model_port(model_file, django_db_setup, tmp_path_factory):
     """Where the model's process listens, started as the Procfile does, for prompts and answers of CONTEXT_TOKENS."""
     port = free_port()
     process = SiteProcess(
@@ -74,7 +69,7 @@ def model_port(model_file: Path, django_db_setup: None, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def model(model_file: Path, model_port: int, settings: LazySettings) -> LazySettings:
+def model(model_file, model_port, settings):
     """The settings of a site that asks the model, with short answers."""
     settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT = str(model_file), model_port
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = f"http://127.0.0.1:{model_port}/v1", "qwen"

@@ -1,32 +1,22 @@
 """What holds for the answers of any language model, on a small real one that the site serves to itself."""
 
-from __future__ import annotations
-
 import re
 import signal
-from pathlib import Path
-from typing import Any
 
 import httpx2
 import psutil
 import pytest
-from django.conf import LazySettings
-from django.test import Client
 
 from bench import with_constants
 from chat.answering.extractive import NAME as QUOTED
 from chat.models import Answer, ModelTrial
-from retrieval.models import Document
 from tests.integration.test_killed import events_of
 from tests.model.conftest import CONTEXT_TOKENS
 from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
-QUESTIONS = [
-    "How heavy is the MX-9920-W?",
-    "What do I do when the code E-041 is shown?",
-]
+QUESTIONS = ["How heavy is the MX-9920-W?", "What do I do when the code E-041 is shown?"]
 # Calls of functions, tags of templates and of thoughts, marks and rules of the prompt.
 MACHINERY = re.compile(
     r"NO_ANSWER|ask_tables|\"(?:name|arguments|function|parameters)\"\s*:|<\|?/?(?:think|tool|im_|end|func)|\[/?INST\]"
@@ -35,13 +25,13 @@ MACHINERY = re.compile(
 )
 
 
-def ask(client: Client, question: str) -> dict[str, Any]:
+def ask(client, question):
     response = client.post("/api/v1/ask/", {"question": question, "anew": True}, content_type="application/json")
     assert response.status_code == 200, response.text
     return response.json()
 
 
-def assert_true(answer: Answer) -> None:
+def assert_true(answer):
     """Every sentence is cited or marked, nothing of the machinery is shown, and the status is right."""
     assert answer.status == Answer.Status.COMPLETED, answer.error
     assert answer.text.strip()
@@ -58,7 +48,7 @@ def assert_true(answer: Answer) -> None:
     assert not re.search(r"\w{3}", re.sub(r"\[\d+\]|^#+ .*$|\*\*", "", outside, flags=re.MULTILINE)), outside
 
 
-def test_answers_are_whole_cited_and_nothing_but_answers(client: Client, manual: Document, model: LazySettings) -> None:
+def test_answers_are_whole_cited_and_nothing_but_answers(client, manual, model):
     for question in QUESTIONS:
         ask(client, question)
     answers = list(Answer.objects.all())
@@ -72,7 +62,7 @@ def test_answers_are_whole_cited_and_nothing_but_answers(client: Client, manual:
     assert any(answer.generator == "qwen" for answer in answers)
 
 
-def test_the_site_refuses_before_the_model_is_asked(client: Client, manual: Document, model: LazySettings) -> None:
+def test_the_site_refuses_before_the_model_is_asked(client, manual, model):
     assert ask(client, "Who won the football championship of 1974?")["refused"]
     answer = Answer.objects.get()
     assert answer.status == Answer.Status.COMPLETED
@@ -80,9 +70,7 @@ def test_the_site_refuses_before_the_model_is_asked(client: Client, manual: Docu
     assert not answer.usage
 
 
-def test_an_answer_that_time_cuts_off_is_saved_and_says_so(
-    client: Client, manual: Document, model: LazySettings
-) -> None:
+def test_an_answer_that_time_cuts_off_is_saved_and_says_so(client, manual, model):
     question = QUESTIONS[1]
     model.OPENAI_MAX_TOKENS = 10
     ask(client, question)  # read once, the prompt is kept
@@ -96,21 +84,20 @@ def test_an_answer_that_time_cuts_off_is_saved_and_says_so(
 class Site:
     """The whole site, as `make run` starts it."""
 
-    def __init__(self, log: Path, port: int, process: SiteProcess) -> None:
+    def __init__(self, log, port, process):
         self.log, self.port, self.process = log, port, process
         self.serve = psutil.Process(process.popen.pid)
         self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
 
-    def model(self) -> psutil.Process:
+    def model(self):
         """The process that listens at the model's port."""
         return next(child for child in self.serve.children() if "ragsite.local_model" in child.cmdline())
 
-    def model_state(self) -> str:
-        state: str = self.client.get("/readyz").json()["checks"]["language_model"]["state"]
-        return state
+    def model_state(self):
+        return self.client.get("/readyz").json()["checks"]["language_model"]["state"]
 
 
-def test_a_model_that_is_killed_while_it_writes(tmp_path: Path, manual: Document, model_file: Path) -> None:
+def test_a_model_that_is_killed_while_it_writes(tmp_path, manual, model_file):
     (tmp_path / "demo-loaded").touch()
     log, port, model_port = tmp_path / "serve.log", free_port(), free_port()
     process = SiteProcess(

@@ -1,20 +1,15 @@
 """Questions as visitors ask them, in this process."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from chat.conversations import reach
 from chat.conversations.history import fill_in_behind
-from chat.models import Answer, Citation, Conversation, StreamedEvent
+from chat.models import Answer, Citation
 from chat.streaming import asking, streams
-from retrieval.models import Document
 
 PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 QUESTION = "How heavy is the MX-9920-W?"
@@ -27,52 +22,46 @@ class Gated:
     name = "gated"
     may_refuse = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.gate = asyncio.Event()
         self.asked = 0
 
-    async def compose(self, *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given):
         self.asked += 1
         yield "It weighs "
         await self.gate.wait()
         yield "3450 grams [1]."
 
 
-def begin(question: str = QUESTION, **options: Any) -> Answer:
+def begin(question=QUESTION, **options):
     """The question of a browser without an account, or of the ``user``, not answered yet."""
     return asking.begin(question, **{"user": AnonymousUser(), "visitor": VISITOR, **options})
 
 
-async def ask(question: str = QUESTION, **options: Any) -> tuple[Answer, list[StreamedEvent]]:
+async def ask(question=QUESTION, **options):
     """The answer as it is saved, and its events."""
     answer = await sync_to_async(begin)(question, **options)
     events = [event async for event in streams.follow(answer.pk)]
     return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
 
 
-def answered(question: str = QUESTION, **options: Any) -> Answer:
+def answered(question=QUESTION, **options):
     """The answer as it is saved."""
     answer = begin(question, **options)
     async_to_sync(streams.finish)(answer.pk)
     return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
 
 
-def saved_answer(conversation: Conversation, question: str, *documents: Document, **values: Any) -> Answer:
+def saved_answer(conversation, question, *documents, **values):
     """A complete answer from these documents, which cites the first of them."""
     sources = [
         {
-            "marker": 1,
-            "chunk_id": 1,
-            "section": "",
-            "page": None,
-            "instructions": False,
-            "content": "The pump weighs 3450 grams.",
-            "start": 0,
-            "end": 27,
+            "marker": 1, "chunk_id": 1, "section": "", "page": None, "instructions": False,
+            "content": "The pump weighs 3450 grams.", "start": 0, "end": 27,
             "document": {"id": document.pk, "title": document.title, "url": ""},
         }
         for document in documents
-    ]
+    ]  # fmt: skip
     known = {"text": "It weighs 3450 grams [1].", "status": Answer.Status.COMPLETED, "sources": sources}
     answer = Answer.objects.create(conversation=conversation, question=question, **known | values)
     fill_in_behind(answer)
@@ -87,7 +76,7 @@ def saved_answer(conversation: Conversation, question: str, *documents: Document
     return answer
 
 
-def client_of(user: User | None = None, visitor: str = "") -> Client:
+def client_of(user=None, visitor=""):
     """The browser of a user who has signed in, or of a visitor who has asked before."""
     client = Client()
     if user is not None:

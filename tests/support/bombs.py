@@ -9,8 +9,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# PDF -----------------------------------------------------------------------------------------------------------------
-
 
 def pdf(objects: dict[int, bytes], trailer: bytes = b"/Root 1 0 R") -> bytes:
     """A PDF file of these objects, with a table of where they stand."""
@@ -81,8 +79,6 @@ def pdf_outline_cycle(_size: int = 0) -> bytes:
     objects[7] = b"<< /Title (A) /Parent 6 0 R /Next 7 0 R /First 7 0 R /Dest [3 0 R /Fit] >>"
     return pdf(objects)
 
-
-# Word ----------------------------------------------------------------------------------------------------------------
 
 _TYPES = (
     b'<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -185,9 +181,6 @@ def zip_huge_directory(count: int = 300_000) -> bytes:
     return b"PK\x03\x04" + record * count + end
 
 
-# Spreadsheets, OpenDocument, mails and other archives -----------------------------------------------------------------
-
-
 def xlsx(sheet: bytes, *, strings: bytes = b"", prolog: bytes = b"") -> bytes:
     """A workbook of one sheet."""
     main = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -283,9 +276,6 @@ def mail_headers(count: int) -> bytes:
 def mail_parts(count: int) -> bytes:
     part = b'--b\nContent-Disposition: attachment; filename="a.txt"\n\nhums\n'
     return b'Subject: Pump\nContent-Type: multipart/mixed; boundary="b"\n\n' + part * count + b"--b--\n"
-
-
-# The zoo -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,13 @@ a translation, strings that are gone go out, and the compiled form is written. D
 same, but needs the gettext programs on the machine.
 """
 
-from __future__ import annotations
-
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-from babel.messages.catalog import Catalog, Message
+from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_python
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
@@ -28,16 +24,9 @@ LOCALE = ROOT / "ragsite" / "locale"
 _PLURAL = (1, 2)
 _IN_CONTEXT = ((1, "c"), 2)
 _KEYWORDS = {
-    "_": None,
-    "_t": None,
-    "gettext": None,
-    "gettext_lazy": None,
-    "gettext_noop": None,
-    "ngettext": _PLURAL,
-    "ngettext_lazy": _PLURAL,
-    "pgettext": _IN_CONTEXT,
-    "pgettext_lazy": _IN_CONTEXT,
-}
+    "_": None, "_t": None, "gettext": None, "gettext_lazy": None, "gettext_noop": None, "ngettext": _PLURAL,
+    "ngettext_lazy": _PLURAL, "pgettext": _IN_CONTEXT, "pgettext_lazy": _IN_CONTEXT,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -49,9 +38,9 @@ class Found:
     places: list[tuple[str, int]] = field(default_factory=list)
 
 
-def strings() -> list[Found]:
+def strings():
     """Every translatable string of the site's Python and templates, in the order of the files."""
-    found: dict[tuple[object, str | None], Found] = {}
+    found = {}
     for path in _sources():
         source = path.read_text()
         if path.suffix == ".html":
@@ -64,47 +53,47 @@ def strings() -> list[Found]:
             wanted = parts[1:2] if context else parts[:2] if function.startswith("ngettext") else parts[:1]
             if not wanted:
                 continue
-            name: str | tuple[str, str] = wanted[0] if len(wanted) == 1 else (wanted[0], wanted[1])
+            name = wanted[0] if len(wanted) == 1 else (wanted[0], wanted[1])
             found.setdefault((name, context), Found(name, context)).places.append((place, line))
     return list(found.values())
 
 
-def _calls(source: str) -> Iterator[tuple[int, str, str | tuple[str | None, ...]]]:
+def _calls(source):
     """Line, function and arguments of each call that names a string."""
     # Not of the types that Babel declares: a call's arguments come as a tuple.
-    extracted: Iterator[tuple[int, Any, Any, Any]] = extract_python(BytesIO(source.encode()), _KEYWORDS, [], {})
+    extracted = extract_python(BytesIO(source.encode()), _KEYWORDS, [], {})
     for line, function, message, _comments in extracted:
         yield line, function or "", message
 
 
-def path_of(language: str, suffix: str = ".po") -> Path:
+def path_of(language, suffix=".po"):
     return LOCALE / language / "LC_MESSAGES" / f"django{suffix}"
 
 
-def catalogue(language: str) -> Catalog:
+def catalogue(language):
     """What the translators have written."""
     with path_of(language).open("rb") as file:
         return read_po(file, locale=language)
 
 
-def texts(one: Any) -> tuple[str, ...]:
+def texts(one):
     """A message's forms, or its translation's: one, or as many as the plural has; empty when there is none."""
     return tuple(one) if isinstance(one, tuple | list) else (one or "",)
 
 
-def is_translated(entry: Message | None) -> bool:
+def is_translated(entry):
     """Whether every form of the string has words."""
     return entry is not None and not entry.fuzzy and all(texts(entry.string))
 
 
-def compiled(translated: Catalog) -> bytes:
+def compiled(translated):
     """The form that Django reads."""
     written = BytesIO()
     write_mo(written, translated)
     return written.getvalue()
 
 
-def update(language: str) -> Catalog:
+def update(language):
     """The catalogue with exactly the site's strings, translated as far as they were; written to its files."""
     before = catalogue(language) if path_of(language).exists() else Catalog(locale=language)
     after = Catalog(
@@ -125,7 +114,7 @@ def update(language: str) -> Catalog:
             string.id,
             known.string if known is not None else None,
             # Line numbers would change the file with every change of the code.
-            locations=[(place, None) for place in dict.fromkeys(place for place, _line in string.places)],  # type: ignore[misc]
+            locations=[(place, None) for place in dict.fromkeys(place for place, _line in string.places)],
             context=string.context,
         )
     path_of(language).parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +124,7 @@ def update(language: str) -> Catalog:
     return after
 
 
-def _sources() -> Iterator[Path]:
+def _sources():
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):
             if path.suffix in (".py", ".html") and "migrations" not in path.parts:

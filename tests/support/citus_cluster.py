@@ -4,8 +4,6 @@ PGDIR is a PostgreSQL with Citus and pgvector (``PGDIR/bin/initdb``). The comman
 TEST_CITUS_URL; the servers and their data go with it.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import signal
@@ -13,7 +11,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +28,7 @@ fsync = off
 """
 
 
-def run(pgdir: Path, program: str, *arguments: str, user: int | None = None) -> None:
+def run(pgdir, program, *arguments, user=None):
     """One of PostgreSQL's programs, as the account that owns the data: root may not be it."""
     if os.getuid() == 0 and not user:
         raise PermissionError("PostgreSQL does not run as root.")
@@ -47,14 +44,14 @@ def run(pgdir: Path, program: str, *arguments: str, user: int | None = None) -> 
     )
 
 
-def _environment(pgdir: Path) -> dict[str, str]:
+def _environment(pgdir):
     """In which the PostgreSQL's own programs are found, and its libraries."""
     path = f"{pgdir}/bin:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "LD_LIBRARY_PATH": f"{pgdir}/lib:{pgdir}/libs"}
 
 
 @contextmanager
-def cluster(pgdir: Path, workers: int = 2) -> Iterator[str]:
+def cluster(pgdir, workers=2):
     """The address of the coordinator's database, as long as the servers run."""
     account = pwd.getpwnam("nobody").pw_uid if os.getuid() == 0 else os.getuid()
     with tempfile.TemporaryDirectory(prefix="ragsite-citus-") as folder:
@@ -84,7 +81,7 @@ def cluster(pgdir: Path, workers: int = 2) -> Iterator[str]:
                     run(pgdir, "pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop", user=account)
 
 
-def _free_ports(number: int) -> list[int]:
+def _free_ports(number):
     probes = [socket.socket() for _ in range(number)]
     for probe in probes:
         probe.bind(("127.0.0.1", 0))
@@ -94,11 +91,11 @@ def _free_ports(number: int) -> list[int]:
     return ports
 
 
-def _url(port: int, database: str) -> str:
+def _url(port, database):
     return f"postgresql://postgres@127.0.0.1:{port}/{database}"
 
 
-def main() -> int:
+def main():
     pgdir, command = Path(sys.argv[1]).resolve(), sys.argv[2:]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers are stopped on the way out
     with cluster(pgdir) as url:

@@ -1,7 +1,5 @@
 """A test database on a Citus cluster that runs already: ``make test-citus`` names its coordinator."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path
@@ -38,12 +36,12 @@ LEFT_OUT = {
 }
 
 
-def url_of(name: str) -> str:
+def url_of(name):
     return make_conninfo(COORDINATOR, dbname=name)
 
 
 @cache
-def nodes() -> list[tuple[str, int, bool]]:
+def nodes():
     """(host, port, is the coordinator) of each node of the cluster."""
     with psycopg.connect(COORDINATOR) as server:
         return server.execute(
@@ -51,7 +49,7 @@ def nodes() -> list[tuple[str, int, bool]]:
         ).fetchall()
 
 
-def join_nodes(name: str) -> None:
+def join_nodes(name):
     """Make the database of this name, which the coordinator has, one of the whole cluster."""
     for host, port, is_coordinator in nodes():
         node = make_conninfo(COORDINATOR, host=host, port=port)
@@ -70,7 +68,7 @@ def join_nodes(name: str) -> None:
             server.execute(sql.SQL("SELECT {}(%s, %s)").format(sql.Identifier(join)), [host, port])
 
 
-def distribute(name: str) -> None:
+def distribute(name):
     """Distribute the test database, which is migrated."""
     join_nodes(name)
     call_command("distribute", shards=4, verbosity=0)
@@ -78,36 +76,35 @@ def distribute(name: str) -> None:
     connection.close()
 
 
-def create(name: str) -> None:
+def create(name):
     """A new database of the coordinator alone, and empty."""
     with psycopg.connect(COORDINATOR, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
-def stop(port: int) -> None:
+def stop(port):
     """Stop a worker as a machine stops that loses its power."""
     with psycopg.connect(make_conninfo(COORDINATOR, port=port)) as server:
         row = server.execute("SHOW data_directory").fetchone()
-        assert row is not None
     _STOPPED[port] = Path(row[0])
     _control(port, "-m", "immediate", "stop")
 
 
-def start(port: int) -> None:
+def start(port):
     """Start a worker that was stopped; the data is as it was."""
     _control(port, "-l", str(_STOPPED[port] / "log"), "start")
     del _STOPPED[port]
 
 
-_STOPPED: dict[int, Path] = {}
+_STOPPED = {}
 
 
-def _control(port: int, *arguments: str) -> None:
+def _control(port, *arguments):
     data = _STOPPED[port]
     run(Path(os.environ["TEST_CITUS_PGDIR"]), "pg_ctl", "-D", str(data), "-w", *arguments, user=data.stat().st_uid)
 
 
-def drop(name: str) -> None:
+def drop(name):
     """Drop the database on every node of the cluster."""
     for host, port, _ in reversed(nodes()):
         with psycopg.connect(make_conninfo(COORDINATOR, host=host, port=port), autocommit=True) as server:

@@ -1,19 +1,17 @@
 """A small server of whole chat completions over real HTTP, whose behaviour a test sets."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.support.serving import QuietHandler, serving
 
 
-def _opened() -> threading.Event:
+def _opened():
     event = threading.Event()
     event.set()
     return event
@@ -42,17 +40,14 @@ class CompletionServer:
     headers: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
 
-    def said(self, request: dict[str, Any]) -> str | None:
+    def said(self, request):
         return self.content(request) if callable(self.content) else self.content
 
 
-State = TypeVar("State", bound=CompletionServer)
-
-
 @contextmanager
-def serving_completions(state: State) -> Iterator[State]:
+def serving_completions(state):
     class Handler(QuietHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             request = self.read_json()
             state.requests.append(request)
             state.headers.append(dict(self.headers))
@@ -78,5 +73,5 @@ def serving_completions(state: State) -> Iterator[State]:
             state.is_open.set()
 
 
-def completion_server() -> AbstractContextManager[CompletionServer]:
+def completion_server():
     return serving_completions(CompletionServer())

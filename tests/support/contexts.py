@@ -1,37 +1,16 @@
 """Sources of an answer, made of a text alone."""
 
-from __future__ import annotations
-
 from chat.types import ContextSource
 from retrieval.types import ContextBlock, Passage
 
 
-def source(
-    content: str,
-    *,
-    start: int = 100,
-    headings: tuple[str, ...] = (),
-    marker: int = 1,
-    score: float = 1.0,
-    passage: tuple[int, int] | None = None,
-) -> ContextSource:
+def source(content, *, start=100, headings=(), marker=1, score=1.0, passage=None):
     """A source whose best passage is all of the text, or its part ``passage``; offsets of the document begin at
     ``start``."""
     first, last = passage or (0, len(content))
     best = Passage(
-        chunk_id=marker,
-        document_id=marker,
-        document_title="Manual",
-        document_url="",
-        source="manual.md",
-        collection="library",
-        ordinal=0,
-        start=start + first,
-        end=start + last,
-        page=None,
-        heading_path=headings,
-        content=content[first:last],
-        content_hash="",
-        token_count=10,
-    )
+        chunk_id=marker, document_id=marker, document_title="Manual", document_url="", source="manual.md",
+        collection="library", ordinal=0, start=start + first, end=start + last, page=None, heading_path=headings,
+        content=content[first:last], content_hash="", token_count=10,
+    )  # fmt: skip
     return ContextSource(marker, ContextBlock(best, (best,), content, start, start + len(content), score, 10))

@@ -1,11 +1,7 @@
 """Databases beside the one of pytest-django, which wipes its tables after every test that commits."""
 
-from __future__ import annotations
-
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 from asgiref.sync import SyncToAsync
@@ -17,7 +13,7 @@ from ragsite.postgres.embedded import binaries
 from tests.support import cluster
 
 
-def create_database(name: str, template: str = "migrated") -> None:
+def create_database(name, template="migrated"):
     """A new database, with all that ``template`` holds; nobody may be connected to that one.
 
     ``migrated`` has the tables of the site, ``template1`` nothing.
@@ -27,7 +23,7 @@ def create_database(name: str, template: str = "migrated") -> None:
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
 
 
-def url_of(name: str) -> str:
+def url_of(name):
     """The database, in a form that another process can connect with."""
     if settings.EMBEDDED_POSTGRES is None:
         return cluster.url_of(name)
@@ -35,7 +31,7 @@ def url_of(name: str) -> str:
 
 
 @contextmanager
-def database(name: str) -> Iterator[None]:
+def database(name):
     """The models of this process, and of the threads it starts, read and write the named database."""
     _close_connections()
     # All threads share this description; their connections do not outlive what they are asked to do.
@@ -49,25 +45,25 @@ def database(name: str) -> Iterator[None]:
         described["NAME"], described["CONN_MAX_AGE"] = before
 
 
-def _close_connections() -> None:
+def _close_connections():
     connections.close_all()
     # The thread in which asynchronous code asks the database keeps its connection when nobody's request ends there.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
-def _server() -> str:
+def _server():
     return f"postgresql://postgres@/?host={settings.EMBEDDED_POSTGRES.socket_dir}"
 
 
-def dump(name: str, file: Path) -> None:
+def dump(name, file):
     _run("pg_dump", "--format=custom", "--compress=0", f"--file={file}", f"{_server()}&dbname={name}")
 
 
-def restore(name: str, file: Path) -> None:
+def restore(name, file):
     """The dumped database, as a new one with this name."""
     create_database(name, "template1")
     _run("pg_restore", "--no-owner", f"--dbname={_server()}&dbname={name}", str(file))
 
 
-def _run(program: str, *arguments: str) -> None:
+def _run(program, *arguments):
     subprocess.run([binaries() / program, *arguments], check=True, capture_output=True)

@@ -1,7 +1,5 @@
 """The demo documents as a first visitor finds them, read once for all processes of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from django.conf import global_settings, settings
@@ -16,10 +14,10 @@ from tests.support import cluster, databases, made_once
 PASSWORD = "a long enough one"
 
 
-def make_demo_database(name: str) -> None:
+def make_demo_database(name):
     """A database with the demo documents and the administrator ``admin``."""
 
-    def make(path: Path) -> None:
+    def make(path):
         databases.create_database(name)
         path.mkdir()
         _fill(name, path / "loaded")
@@ -39,11 +37,10 @@ def make_demo_database(name: str) -> None:
         made_once.copy_files(path / "media", settings.MEDIA_ROOT)
 
 
-def _fill(name: str, marker: Path) -> None:
+def _fill(name, marker):
     with databases.database(name):
         with Path("/dev/null").open("w") as nowhere:
             counts = load_demo(settings.BASE_DIR / "demo", marker, OutputWrapper(nowhere))
-        assert counts is not None
         assert counts.added >= 30
         assert counts.failures == ()
         # Hashed as the servers do, which are processes of their own.

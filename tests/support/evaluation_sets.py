@@ -1,14 +1,11 @@
 """A small library, and a set of questions to it whose answers are known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet
 from evaluation.runs import queue, run_execution
 from evaluation.sets.building import expect
-from retrieval.models import Chunk, Collection, SearchProfile, SearchProfileVersion
+from retrieval.models import Chunk, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
@@ -44,7 +41,7 @@ ANSWERS = {
 }
 
 
-def set_of(collection: Collection, slug: str = "library", questions: dict[str, str] = QUESTIONS) -> EvaluationSet:
+def set_of(collection, slug="library", questions=QUESTIONS):
     """A set whose questions each expect the one passage of their document."""
     evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
     for text, source in questions.items():
@@ -53,9 +50,7 @@ def set_of(collection: Collection, slug: str = "library", questions: dict[str, s
     return evaluation_set
 
 
-def answers_of(
-    collection: Collection, slug: str = "answers", answers: dict[str, str | None] = ANSWERS
-) -> EvaluationSet:
+def answers_of(collection, slug="answers", answers=ANSWERS):
     """A set whose questions each expect an answer, or a refusal."""
     evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
     for text, answer in answers.items():
@@ -65,23 +60,21 @@ def answers_of(
     return evaluation_set
 
 
-def version_of(settings: ProfileSettings, slug: str = "default", **changed: object) -> SearchProfileVersion:
+def version_of(settings, slug="default", **changed):
     profile, _ = SearchProfile.objects.get_or_create(slug=slug, defaults={"name": slug.title()})
     return profiles.add_version(profile, replace(settings, **changed))
 
 
-def measured(evaluation_set: EvaluationSet, profile: NamedProfile | None = None, **options: Any) -> EvaluationRun:
+def measured(evaluation_set, profile=None, **options):
     """A run of the set, measured; without a profile, with the one in force."""
     run = queue.request_run(evaluation_set, profile or profiles.active_profile(), **options)
-    found = run_execution.measure(run.pk)
-    assert found is not None
-    return found
+    return run_execution.measure(run.pk)
 
 
-def answered(evaluation_set: EvaluationSet, profile: NamedProfile = MEANING) -> EvaluationRun:
+def answered(evaluation_set, profile=MEANING):
     return measured(evaluation_set, profile, kind="answers")
 
 
-def measure_all() -> None:
+def measure_all():
     for run in EvaluationRun.objects.filter(status=EvaluationRun.WAITING):
         run_execution.measure(run.pk)

@@ -1,16 +1,10 @@
 """Experiments and their simulated visitors, as rows of a real database."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
+from datetime import timedelta
 
 import numpy as np
 import pytest
-from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
@@ -18,13 +12,13 @@ from evaluation import experiments
 from evaluation.arms import Arm
 from evaluation.experiments import arm_of
 from evaluation.models import Experiment
-from retrieval.models import SearchProfile, SearchProfileVersion
+from retrieval.models import SearchProfile
 from retrieval.search import profiles
 
 LONG_AGO = timedelta(days=20)
 
 
-def versions() -> tuple[SearchProfileVersion, SearchProfileVersion]:
+def versions():
     """Two versions of a profile: the first hands over three passages, the second five."""
     profile, _ = SearchProfile.objects.get_or_create(slug="tried", defaults={"name": "Tried"})
     built_in = profiles.built_in_profile()
@@ -34,11 +28,11 @@ def versions() -> tuple[SearchProfileVersion, SearchProfileVersion]:
     )
 
 
-def draft(**changed: Any) -> Experiment:
+def draft(**changed):
     """An experiment on the helpful rate."""
     if "treatment" not in changed:
         changed["control"], changed["treatment"] = versions()
-    values: dict[str, Any] = {
+    values = {
         "name": "More passages",
         # Fixed, so that the arms of the numbered visitors below are always the same.
         "salt": "5a17",
@@ -47,7 +41,7 @@ def draft(**changed: Any) -> Experiment:
     return Experiment.objects.create(**values)
 
 
-def started(started_by: User, **changed: Any) -> Experiment:
+def started(started_by, **changed):
     """A running experiment that began long ago."""
     experiment = experiments.start(draft(**changed), started_by)
     Experiment.objects.filter(pk=experiment.pk).update(started_at=timezone.now() - LONG_AGO)
@@ -55,25 +49,18 @@ def started(started_by: User, **changed: Any) -> Experiment:
     return experiment
 
 
-def visitor(number: int) -> Conversation:
+def visitor(number):
     return Conversation.objects.create(visitor=f"{number:032x}")
 
 
-def answered(
-    experiment: Experiment,
-    conversation: Conversation,
-    *,
-    at: datetime | None = None,
-    helpful: bool | None = None,
-    **changed: Any,
-) -> Answer:
+def answered(experiment, conversation, *, at=None, helpful=None, **changed):
     """An answer as the chat leaves it for this visitor of the experiment."""
     answer = _answer(experiment, conversation, at or timezone.now() - LONG_AGO + timedelta(hours=1), **changed)
     _save([answer], {} if helpful is None else {answer.pk: helpful})
     return answer
 
 
-def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float]) -> None:
+def simulate(experiment, visitors, rate):
     """Visitors who come one after the other, ask one to three questions each, and rate every answer."""
     random = np.random.default_rng(1)
     began = timezone.now() - LONG_AGO + timedelta(hours=1)
@@ -91,23 +78,18 @@ def simulate(experiment: Experiment, visitors: int, rate: Callable[[Arm], float]
     _save(answers, ratings)
 
 
-def _answer(experiment: Experiment, conversation: Conversation, at: datetime, **changed: Any) -> Answer:
+def _answer(experiment, conversation, at, **changed):
     arm = arm_of(experiment, conversation.subject)
     version = {Arm.TREATMENT: experiment.treatment, Arm.CONTROL: experiment.control, None: None}[arm]
     values = {
-        "conversation": conversation,
-        "question": "How heavy is the pump?",
-        "status": Answer.Status.COMPLETED,
-        "search_method": "adaptive",
-        "text": "3450 grams.",
-        "profile_version": version,
-        "created_at": at,
+        "conversation": conversation, "question": "How heavy is the pump?", "status": Answer.Status.COMPLETED,
+        "search_method": "adaptive", "text": "3450 grams.", "profile_version": version, "created_at": at,
         "completed_at": at + timedelta(seconds=1),
-    }
+    }  # fmt: skip
     return Answer(**{**values, **changed})
 
 
-def _save(answers: list[Answer], ratings: dict[UUID, bool]) -> None:
+def _save(answers, ratings):
     """Save the rows with the times they have; the database would say that they are of now."""
     with pytest.MonkeyPatch.context() as patched:
         for model in (Answer, Feedback):

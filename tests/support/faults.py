@@ -1,15 +1,10 @@
 """One question, asked as a reader asks it, and what the faults of a part may do to its answer."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import Any
 
-from django.conf import LazySettings
 from prometheus_client import REGISTRY
 
-from chat.models import Answer, StreamedEvent
 from ragsite.operations import readiness
 from ragsite.operations.readiness import Remembered
 from tests.support import asking
@@ -21,13 +16,13 @@ FAULTS = ["error", "hang", "slow", "garbage", "dies"]
 DEADLINE_SECONDS = 20.0
 
 
-def short_times(settings: LazySettings) -> None:
+def short_times(settings):
     settings.QUESTION_SECONDS = DEADLINE_SECONDS
     # The same question is asked again to see whether the site has recovered.
     settings.ANSWER_CACHE_SECONDS = 0
 
 
-async def ask(question: str = QUESTION) -> tuple[Answer, list[StreamedEvent]]:
+async def ask(question=QUESTION):
     """The saved answer and its events. Fails when they take longer than the deadline."""
     started = time.monotonic()
     async with asyncio.timeout(DEADLINE_SECONDS):
@@ -36,16 +31,16 @@ async def ask(question: str = QUESTION) -> tuple[Answer, list[StreamedEvent]]:
     return answered
 
 
-def counted(metric: str, **labels: str) -> float:
+def counted(metric, **labels):
     return REGISTRY.get_sample_value(metric, labels) or 0.0
 
 
-def checks_with(name: str) -> dict[str, Any]:
+def checks_with(name):
     """The readiness checks of the group that has one of this name."""
     return next(group.checks for group in readiness.GROUPS if name in group.checks)
 
 
-def forget_findings() -> None:
+def forget_findings():
     """Have every readiness check look again, the expensive ones too."""
     for group in readiness.GROUPS:
         for check in group.checks.values():

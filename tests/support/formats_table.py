@@ -3,8 +3,6 @@
 ``python -m tests.support.formats_table`` writes them.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path
@@ -16,21 +14,21 @@ _TABLE = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- /formats -->)", re.DOTAL
 _REFUSED = re.compile(r"(?<=<!-- refused -->\n).*?(?=<!-- /refused -->)", re.DOTALL)
 
 
-def table() -> str:
+def table():
     """The formats that are read; those of one label and one view are a row."""
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows = {}
     for known in formats.read_formats():
         rows.setdefault((known.label, known.view.value), []).extend(f"`.{name}`" for name in known.extensions)
     lines = [f"| {label} | {' '.join(names)} | {view} |" for (label, view), names in rows.items()]
     return "\n".join(["| format | names end with | the source viewer shows it |", "|---|---|---|", *lines]) + "\n"
 
 
-def refused() -> str:
+def refused():
     kinds = dict.fromkeys(each.kind for each in formats._formats if not each.extractor and not each.refusal)
     return textwrap.fill(f"{', '.join(kinds)}.", 120, break_on_hyphens=False) + "\n"
 
 
-def written(page: str) -> str:
+def written(page):
     return _REFUSED.sub(lambda _match: refused(), _TABLE.sub(lambda _match: table(), page))
 
 

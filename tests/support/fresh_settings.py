@@ -1,17 +1,14 @@
 """The site's settings as another process would read them."""
 
-from __future__ import annotations
-
 import importlib
 import sys
-from types import ModuleType
 
 import pytest
 
 import ragsite
 
 
-def fresh_settings(**environment: str) -> ModuleType:
+def fresh_settings(**environment):
     """What a process reads that starts with these variables. Raises: ImproperlyConfigured."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():

@@ -1,10 +1,7 @@
 """The web server, with processes whose event loop hangs when they are sent SIGUSR2; killed after 3 seconds of it."""
 
-from __future__ import annotations
-
 import signal
 import time
-from typing import Any
 
 from ragsite import web
 from ragsite.web import *  # noqa: F403
@@ -12,6 +9,6 @@ from ragsite.web import *  # noqa: F403
 timeout = 3
 
 
-def post_worker_init(worker: Any) -> None:
+def post_worker_init(worker):
     web.post_worker_init(worker)
     worker.loop.add_signal_handler(signal.SIGUSR2, time.sleep, 1000)

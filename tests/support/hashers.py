@@ -1,7 +1,5 @@
 """A password hasher that counts, for tests of how many hashes are computed, and how many at once."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import ClassVar
@@ -20,11 +18,11 @@ class CountingHasher(MD5PasswordHasher):
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     @classmethod
-    def reset(cls, seconds: float = 0.0) -> None:
+    def reset(cls, seconds=0.0):
         cls.begun = cls.running = cls.most = 0
         cls.seconds = seconds
 
-    def encode(self, password: str, salt: str) -> str:
+    def encode(self, password, salt):
         cls = type(self)
         with cls._lock:
             cls.begun += 1

@@ -3,8 +3,6 @@
 With `--write` it also puts them into the table of `docs/architecture.md`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -22,13 +20,13 @@ _FOLDERS_OF_DJANGO = {"management", "migrations", "templatetags"}
 _MODULES_OF_DJANGO = {"__init__", "admin", "apps", "forms", "models", "tasks", "urls", "views"}
 
 
-def read_modules(root: Path = ROOT) -> dict[Path, str]:
+def read_modules(root=ROOT):
     """The text of each module of the product, migrations left out."""
     paths = (path for app in APPS for path in sorted((root / app).rglob("*.py")) if "migrations" not in path.parts)
     return {path.relative_to(root): path.read_text() for path in paths}
 
 
-def repeated_class_names(texts: dict[Path, str]) -> dict[str, list[str]]:
+def repeated_class_names(texts):
     """Public names that classes of several modules have. A class within a class is named together with it."""
     homes = defaultdict(list)
     for path, text in texts.items():
@@ -38,7 +36,7 @@ def repeated_class_names(texts: dict[Path, str]) -> dict[str, list[str]]:
     return {name: paths for name, paths in homes.items() if len(paths) > 1}
 
 
-def repeated_module_names(texts: dict[Path, str]) -> list[list[str]]:
+def repeated_module_names(texts):
     """Modules of one app that have the same name, those left out whose names Django gives."""
     homes = defaultdict(list)
     for path in texts:
@@ -47,10 +45,10 @@ def repeated_module_names(texts: dict[Path, str]) -> list[list[str]]:
     return [paths for paths in homes.values() if len(paths) > 1]
 
 
-def importers_of(texts: dict[Path, str]) -> dict[Path, set[Path]]:
+def importers_of(texts):
     """The modules of the product that import each module, inside functions and for type checking included."""
     homes = {".".join((path.parent if path.stem == "__init__" else path.with_suffix("")).parts): path for path in texts}
-    importers: dict[Path, set[Path]] = {path: set() for path in texts}
+    importers = {path: set() for path in texts}
     for path, text in texts.items():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom):
@@ -61,7 +59,7 @@ def importers_of(texts: dict[Path, str]) -> dict[Path, set[Path]]:
     return importers
 
 
-def modules_of_one_neighbour(importers: dict[Path, set[Path]]) -> dict[Path, Path]:
+def modules_of_one_neighbour(importers):
     """Modules that one other module imports, which stands in the same folder; with that module.
 
     What a package, the settings or ``apps.py`` and ``urls.py`` of Django import only to register it does not count.
@@ -75,12 +73,12 @@ def modules_of_one_neighbour(importers: dict[Path, set[Path]]) -> dict[Path, Pat
     return found
 
 
-def room_of(path: Path) -> str:
+def room_of(path):
     """The folder directly below its app that a module is in; empty at the root of an app."""
     return "/".join(path.parts[:2]) if len(path.parts) > 2 and not _FOLDERS_OF_DJANGO & set(path.parts) else ""
 
 
-def count(root: Path = ROOT) -> dict[str, str]:
+def count(root=ROOT):
     """The figures of a checkout, by their label in the table of `docs/architecture.md`."""
     texts = read_modules(root)
     modules = {path for path in texts if path.stem != "__init__"}
@@ -90,7 +88,7 @@ def count(root: Path = ROOT) -> dict[str, str]:
     lines = {app: sum(text.count("\n") for path, text in texts.items() if path.parts[0] == app) for app in APPS}
     beside = {each: sum(path.read_text().count("\n") for path in (root / each).rglob("*.py")) for each in _BESIDE}
     pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
-    numbers: dict[str, int] = {
+    numbers = {
         "lines of Python: the product": sum(lines.values()),
         **{f"lines of `{name}`": number for name, number in {**lines, **beside}.items()},
         "words of the pages of `docs/` and beside it": sum(len(path.read_text().split()) for path in pages),
@@ -112,11 +110,11 @@ def count(root: Path = ROOT) -> dict[str, str]:
     return figures
 
 
-def _count_lines(pattern: str, path: Path) -> int:
+def _count_lines(pattern, path):
     return len(re.findall(pattern, path.read_text(), re.MULTILINE))
 
 
-def write_table(figures: dict[str, str]) -> None:
+def write_table(figures):
     """Puts the figures into the last column of the table."""
     text = PAGE.read_text()
     for label, figure in figures.items():
@@ -124,10 +122,9 @@ def write_table(figures: dict[str, str]) -> None:
     PAGE.write_text(text)
 
 
-def main() -> None:
+def main():
     folders = [argument for argument in sys.argv[1:] if argument != "--write"]
-    root = Path(folders[0]) if folders else ROOT
-    figures = count(root)
+    figures = count(Path(folders[0]) if folders else ROOT)
     if "--write" in sys.argv:
         write_table(figures)
     for label, figure in figures.items():

@@ -1,9 +1,6 @@
 """A judge over real HTTP: an OpenAI-compatible server that answers DeepEval's questions, and can be told to fail."""
 
-from __future__ import annotations
-
 import json
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +8,7 @@ from tests.support.completion_server import CompletionServer, serving_completion
 
 Judged = dict[str, Any]
 # By the name of the form that is asked for; of verdicts, by what they are verdicts on.
-GOOD: dict[str, Judged] = {
+GOOD = {
     "Truths": {"truths": ["The pump weighs 3450 grams."]},
     "Claims": {"claims": ["The pump weighs 3450 grams.", "The pump is light."]},
     "Statements": {"statements": ["The pump weighs 3450 grams."]},
@@ -33,23 +30,23 @@ class JudgeServer(CompletionServer):
     usage: dict[str, int] | None = field(default_factory=lambda: {"prompt_tokens": 100, "completion_tokens": 10})
     judged: dict[str, Judged] = field(default_factory=dict)
 
-    def said(self, request: dict[str, Any]) -> str | None:
+    def said(self, request):
         if self.content is not None:
             return self.content
         form = form_of(request)
         return json.dumps({**GOOD, **self.judged}.get(form, {"reason": f"Because of {form}."}))
 
     @property
-    def forms(self) -> list[str]:
+    def forms(self):
         """What was asked for, in order."""
         return [form_of(request) for request in self.requests]
 
 
-def form_of(request: dict[str, Any]) -> str:
+def form_of(request):
     asked = request["response_format"]["json_schema"]
     verdicts = [name for name in asked["schema"].get("$defs", {}) if name.endswith("Verdict")]
     return str(verdicts[0] if verdicts else asked["name"])
 
 
-def judge_server() -> AbstractContextManager[JudgeServer]:
+def judge_server():
     return serving_completions(JudgeServer())

@@ -1,9 +1,5 @@
 """Saved answers, as the chat leaves them when they are complete."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
@@ -14,10 +10,10 @@ PUMP = "The pump weighs 3450 grams. It needs 230 volts and runs for ten years wi
 OFFICE = "The office in Ghent opens at nine. On Fridays it closes at four in the afternoon."
 
 
-def completed_answer(text: str = "The pump weighs 3450 grams [1].", **changed: Any) -> Answer:
+def completed_answer(text="The pump weighs 3450 grams [1].", **changed):
     """An answer to "How heavy is the pump?", with the pump's passage as its source unless told otherwise."""
     contents = changed.pop("contents", (PUMP,))
-    values: dict[str, Any] = {
+    values = {
         "question": "How heavy is the pump?",
         "text": text,
         "status": Answer.Status.COMPLETED,

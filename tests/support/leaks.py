@@ -3,12 +3,8 @@
 Each part of it that somebody may see or not, a collection or a narrowed document, holds words that stand nowhere else.
 """
 
-from __future__ import annotations
-
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
@@ -16,21 +12,12 @@ from django.test import Client
 from chat.answering import approved_answers as curation
 from chat.models import Answer, ApprovedAnswer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
-from retrieval.models import (
-    Chunk,
-    Collection,
-    CollectionGrant,
-    Document,
-    Draft,
-    SearchProfile,
-    Source,
-    SourceRun,
-)
+from retrieval.models import Chunk, Collection, CollectionGrant, Document, SearchProfile, Source, SourceRun
 from retrieval.search import profiles
 
 GROUPS = ("sales", "care", "law")
 # Name: groups, and whether it is staff, with all permissions.
-PEOPLE: dict[str, tuple[tuple[str, ...], bool]] = {
+PEOPLE = {
     "anna": (("sales",), False),
     "bob": (("sales", "care"), False),
     "carol": (("care",), False),
@@ -86,47 +73,46 @@ class World:
 
     # Who may see what, told without the site's own code -----------------------------------------------------------
 
-    def is_staff(self, person: str) -> bool:
+    def is_staff(self, person):
         return person in PEOPLE and PEOPLE[person][1]
 
-    def roles(self, person: str, shelf: Shelf) -> set[str]:
+    def roles(self, person, shelf):
         return {shelf.grants[name] for name in {person, *self.members.get(person, ())} if name in shelf.grants}
 
-    def may_read(self, person: str, shelf: Shelf) -> bool:
+    def may_read(self, person, shelf):
         open_to = {"public": True, "signed_in": person != VISITOR, "staff": self.is_staff(person), "granted": False}
         return open_to[shelf.visibility] or (person != VISITOR and bool(self.roles(person, shelf)))
 
-    def may_read_narrowed(self, person: str) -> bool:
+    def may_read_narrowed(self, person):
         shelf = self.shelves[0]
         curates = bool(self.roles(person, shelf) & {"curator", "manager"})
         curates |= self.is_staff(person) and shelf.visibility != "granted"
         is_named = self.narrowed_to is None or bool(self.members.get(person, set()) & self.narrowed_to)
         return self.may_read(person, shelf) and (curates or is_named)
 
-    def hidden_from(self, person: str) -> list[tuple[str, str]]:
+    def hidden_from(self, person):
         """The words, secret and spoken, that must not be in a response to this person now."""
         words = [(shelf.secret, shelf.spoken) for shelf in self.shelves if not self.may_read(person, shelf)]
         return words if self.may_read_narrowed(person) else [*words, self.narrowed_words]
 
     # What changes ---------------------------------------------------------------------------------------------------
 
-    def change_a_right(self) -> None:
+    def change_a_right(self):
         self.chance.choice([self._move, self._open, self._grant, self._narrow])()
 
-    def _move(self) -> None:
+    def _move(self):
         person, group = self.chance.choice(list(PEOPLE)), self.chance.choice(GROUPS)
         self.members[person] ^= {group}
-        groups = User.objects.get(username=person).groups
-        groups.set(Group.objects.filter(name__in=self.members[person]))
+        User.objects.get(username=person).groups.set(Group.objects.filter(name__in=self.members[person]))
 
-    def _open(self) -> None:
+    def _open(self):
         shelf = self.chance.choice(self.shelves)
         shelf.visibility = self.chance.choice(VISIBILITIES)
         Collection.objects.filter(pk=shelf.collection.pk).update(visibility=shelf.visibility)
 
-    def _grant(self) -> None:
+    def _grant(self):
         shelf, name = self.chance.choice(self.shelves), self.chance.choice([*GROUPS, *PEOPLE])
-        holder: dict[str, Any] = (
+        holder = (
             {"group": Group.objects.get(name=name)} if name in GROUPS else {"user": User.objects.get(username=name)}
         )
         CollectionGrant.objects.filter(collection=shelf.collection, **holder).delete()
@@ -135,7 +121,7 @@ class World:
             shelf.grants[name] = self.chance.choice(["reader", "curator", "manager"])
             CollectionGrant.objects.create(collection=shelf.collection, role=shelf.grants[name], **holder)
 
-    def _narrow(self) -> None:
+    def _narrow(self):
         self.narrowed_to = set(self.chance.sample(GROUPS, self.chance.randint(0, 2)))
         if self.chance.random() < 0.2:
             self.narrowed_to = None
@@ -144,7 +130,7 @@ class World:
 
     # What is asked --------------------------------------------------------------------------------------------------
 
-    def question(self, person: str, collection: str = "") -> str:
+    def question(self, person, collection=""):
         """One of the questions; now and then with a secret word misspelt, or with a spoken one that the person reads.
 
         A spoken word is that of a collection which is searched: an answer rests on it then.
@@ -165,39 +151,39 @@ class World:
         return self.chance.choice(QUESTIONS)
 
     @property
-    def secrets(self) -> list[str]:
+    def secrets(self):
         return [*(shelf.secret for shelf in self.shelves), self.narrowed_words[0]]
 
-    def scope(self) -> str:
+    def scope(self):
         """The short name of a collection, or nothing, for all."""
         return self.chance.choice(["", "", self.slug()])
 
-    def slug(self) -> str:
+    def slug(self):
         return self.chance.choice([shelf.collection.slug for shelf in self.shelves])
 
-    def some(self, model: Any) -> Any:
+    def some(self, model):
         """The key of one of the model's rows; one that is not there, where there is none."""
         keys = list(model.objects.order_by("pk").values_list("pk", flat=True))
         return self.chance.choice(keys) if keys else 10**6
 
-    def some_answer(self) -> Any:
+    def some_answer(self):
         return self._own_or_other(Answer.objects.order_by("created_at"), "conversation__owner")
 
-    def some_conversation(self) -> Any:
+    def some_conversation(self):
         return self._own_or_other(Conversation.objects.order_by("created_at"), "owner")
 
-    def _own_or_other(self, rows: Any, owner: str) -> Any:
+    def _own_or_other(self, rows, owner):
         own = rows.filter(**{f"{owner}__username": self.person} if self.person != VISITOR else {owner: None})
         chosen = own if own.exists() and self.chance.random() < 0.7 else rows
         return self.chance.choice(list(chosen.values_list("pk", flat=True)))
 
 
-def misspelt(word: str) -> str:
+def misspelt(word):
     """The word without one of its letters, near enough to be put right."""
     return word[:4] + word[5:]
 
 
-def build_world(seed: int, ingest: Callable[..., Document]) -> World:
+def build_world(seed, ingest):
     chance = random.Random(seed)
     for name in GROUPS:
         Group.objects.create(name=name)
@@ -237,7 +223,7 @@ def build_world(seed: int, ingest: Callable[..., Document]) -> World:
         (4, "erik", "curator"),
         (5, "carol", "manager"),
     ):
-        holder: dict[str, Any] = (
+        holder = (
             {"group": Group.objects.get(name=name)} if name in GROUPS else {"user": User.objects.get(username=name)}
         )
         CollectionGrant.objects.create(collection=shelves[shelf].collection, role=role, **holder)
@@ -258,7 +244,7 @@ _WORDS = (
 _NARROWED = ("kubrelvoth", "jaxorimble")
 
 
-def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Callable[..., Document]) -> Shelf:
+def _build_shelf(name, visibility, words, ingest):
     secret, spoken = words
     collection = Collection.objects.create(slug=name, name=f"Shelf {secret}", visibility=visibility)
     document = ingest(collection, f"{secret}.md", TEXT.format(secret=secret, spoken=spoken))
@@ -288,12 +274,12 @@ def _build_shelf(name: str, visibility: str, words: tuple[str, str], ingest: Cal
     return Shelf(collection, secret, spoken, visibility)
 
 
-def judge(answer: Answer) -> None:
+def judge(answer):
     """As if a judge had been asked."""
     Judgement.objects.get_or_create(answer=answer, judge=Judgement.Judge.OFFLINE)
 
 
-def begin_draft(shelf: Shelf) -> Draft:
+def begin_draft(shelf):
     from retrieval.documents.drafts import lifecycle
 
     draft = lifecycle.begin(shelf.collection)

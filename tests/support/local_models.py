@@ -1,29 +1,20 @@
 """Embedders and cross encoders small enough to be made by a test, in the forms in which real ones are published; and
 the formulas of BERT."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-Array = npt.NDArray[Any]
-Weights = dict[str, Array]
 
 WIDTH, POSITIONS, EPSILON = 16, 40, 1e-12
 WORDS = ("how", "many", "days", "of", "paid", "holiday", "a", "year", "the", "car", "park", "does", "close", "evening")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
-def write_tokenizer(folder: Path, words: Sequence[str] = WORDS) -> None:
+def write_tokenizer(folder, words=WORDS):
     """Whole words in lower case; [CLS] question [SEP] passage [SEP] with types 0 and 1."""
     vocabulary = {word: number for number, word in enumerate((*SPECIAL, *words))}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -41,19 +32,19 @@ def write_tokenizer(folder: Path, words: Sequence[str] = WORDS) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def bert_config(**changes: Any) -> dict[str, Any]:
+def bert_config(**changes):
     return {"model_type": "bert", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS} | changes
 
 
-def reference_hidden(weights: Weights, ids: Sequence[int], types: Sequence[int], *, heads: int) -> Array:
+def reference_hidden(weights, ids, types, *, heads):
     """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width)."""
     w = {name: array.astype(np.float64) for name, array in weights.items()}
 
-    def normalized(x: Array, name: str) -> Array:
+    def normalized(x, name):
         centred = x - x.mean(-1, keepdims=True)
         return centred / np.sqrt(x.var(-1, keepdims=True) + EPSILON) * w[f"{name}.weight"] + w[f"{name}.bias"]
 
-    def dense(x: Array, name: str) -> Array:
+    def dense(x, name):
         return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
     x = w["embeddings.word_embeddings.weight"][list(ids)] + w["embeddings.position_embeddings.weight"][: len(ids)]
@@ -78,11 +69,11 @@ def reference_hidden(weights: Weights, ids: Sequence[int], types: Sequence[int],
 class _Export:
     """A graph of standard operators in the form that exporters write: any batch, any length, with a mask."""
 
-    def __init__(self) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
+    def __init__(self):
+        self.nodes = []
+        self.constants = []
 
-    def __call__(self, operator: str, *inputs: str | Array, **attributes: Any) -> str:
+    def __call__(self, operator, *inputs, **attributes):
         names = []
         for each in inputs:
             if not isinstance(each, str):
@@ -92,7 +83,7 @@ class _Export:
         self.nodes.append(helper.make_node(operator, names, [output], **attributes))
         return output
 
-    def save(self, path: Path, output: str = "logits", shape: Sequence[int | str] = ("batch", 1)) -> None:
+    def save(self, path, output="logits", shape=("batch", 1)):
         graph = helper.make_graph(
             self.nodes,
             "export",
@@ -107,9 +98,7 @@ class _Export:
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(path))
 
 
-def write_overlap_model(
-    folder: Path, words: Sequence[str] = WORDS, *, factor: float = 1.0, labels: int = 1, **config: Any
-) -> Path:
+def write_overlap_model(folder, words=WORDS, *, factor=1.0, labels=1, **config):
     """A cross encoder whose output is the number of (question word, passage word) pairs that are equal and in
     ``words``, times ``factor``, once for each of the ``labels``."""
     write_tokenizer(folder, words)
@@ -129,27 +118,26 @@ def write_overlap_model(
     return folder
 
 
-def overlap(ids: Sequence[int], types: Sequence[int]) -> int:
+def overlap(ids, types):
     """What such a model gives for a pair."""
     pairs = list(zip(ids, types, strict=True))
     passage = [word for word, kind in pairs if kind]
     return sum(passage.count(word) for word, kind in pairs if not kind and word >= len(SPECIAL))
 
 
-def random_weights(seed: int) -> Weights:
+def random_weights(seed):
     """The vectors of words and of positions."""
     rng = np.random.default_rng(seed)
     sizes = {"words": len(SPECIAL) + len(WORDS), "positions": POSITIONS}
     return {name: rng.normal(size=(size, WIDTH)).astype(np.float32) for name, size in sizes.items()}
 
 
-def hidden(weights: Weights, ids: Sequence[int]) -> Array:
+def hidden(weights, ids):
     """The last layer of the model that :func:`export_encoder` writes; (tokens, width)."""
-    summed: Array = weights["words"][list(ids)] + weights["positions"][: len(ids)]
-    return summed
+    return weights["words"][list(ids)] + weights["positions"][: len(ids)]
 
 
-def export_encoder(path: Path, weights: Weights, output: str = "last_hidden_state") -> None:
+def export_encoder(path, weights, output="last_hidden_state"):
     """An encoder that adds the vectors of words and positions, in the form of an exporter's: any batch, with a mask."""
     op = _Export()
     positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
@@ -157,16 +145,7 @@ def export_encoder(path: Path, weights: Weights, output: str = "last_hidden_stat
     op.save(path, output, ("batch", "length", WIDTH))
 
 
-def write_embedder(
-    folder: Path,
-    weights: Weights,
-    *,
-    pooling: str | None = "mean_tokens",
-    modules: Sequence[tuple[str, str]] = (),
-    described: dict[str, Any] | None = None,
-    limit: int | None = None,
-    **config: Any,
-) -> Path:
+def write_embedder(folder, weights, *, pooling="mean_tokens", modules=(), described=None, limit=None, **config):
     """A folder with a Pooling module, then ``modules`` (type, path); without ``pooling`` there is no modules.json."""
     folder.mkdir(parents=True)
     write_tokenizer(folder)
@@ -185,6 +164,5 @@ def write_embedder(
     return folder
 
 
-def unit(vector: Array) -> Array:
-    scaled: Array = vector / np.linalg.norm(vector)
-    return scaled
+def unit(vector):
+    return vector / np.linalg.norm(vector)

@@ -1,27 +1,24 @@
 """What the processes of a parallel run share: the first that needs it makes it, the others copy it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 _FOLDER = "RAGSITE_TESTS_SHARED"
 
 
-def share(folder: Path) -> None:
+def share(folder):
     """Make ``folder`` that of the run, unless a process that started this one has."""
     os.environ.setdefault(_FOLDER, str(folder))
 
 
-def folder() -> Path:
+def folder():
     return Path(os.environ[_FOLDER])
 
 
-def made_once(name: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
+def made_once(name, make):
     """The file or folder ``name``, and whether it was this call that made it; others wait meanwhile."""
     path = folder() / name
     with (folder() / f"{name}.lock").open("w") as lock:
@@ -35,7 +32,7 @@ def made_once(name: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
         return path, True
 
 
-def copy_files(source: Path, target: Path) -> None:
+def copy_files(source, target):
     """Copy a folder with the owners of its files, into ``target`` if there is one."""
     target.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", f"{source}/.", target], check=True)

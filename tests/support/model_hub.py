@@ -1,13 +1,9 @@
 """A hub of models over real HTTP, as far as the Hugging Face client asks for one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,14 +22,14 @@ class ModelHub:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+def hub(monkeypatch):
     """A hub that the Hugging Face client asks."""
     state = ModelHub()
 
     class Request(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
+        def do_GET(self):
             path = self.path.partition("?")[0]
             for name, folder in state.models.items():
                 if path.startswith((f"/api/models/{name}/revision/", f"/api/models/{name}/tree/")):
@@ -46,10 +42,10 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
 
         do_HEAD = do_GET  # noqa: N815
 
-        def _list(self, name: str, folder: Path, *, tree: bool) -> None:
+        def _list(self, name, folder, *, tree):
             files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
             names = [str(file.relative_to(folder)) for file in files]
-            listed: Any = (
+            listed = (
                 [
                     {"type": "file", "path": each, "size": file.stat().st_size, "oid": "0" * 40}
                     for each, file in zip(names, files, strict=True)
@@ -59,7 +55,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
             )
             self.send(json.dumps(listed).encode())
 
-        def _send_file(self, folder: Path, name: str) -> None:
+        def _send_file(self, folder, name):
             content = (folder / name).read_bytes()
             if self.command == "GET":
                 state.fetched.append(name)

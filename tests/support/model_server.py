@@ -1,11 +1,9 @@
 """A small OpenAI-compatible server over real HTTP, whose behaviour a test sets."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,7 +43,7 @@ class ModelServer:
     url: str = ""
 
 
-def call_pieces(arguments: str, *, name: str = "ask_tables", index: int = 0, size: int = 7) -> list[dict[str, Any]]:
+def call_pieces(arguments, *, name="ask_tables", index=0, size=7):
     """A call as OpenAI streams it: id and name first, then the arguments in pieces."""
     head = {"index": index, "id": f"call-{index}", "type": "function", "function": {"name": name, "arguments": ""}}
     cuts = range(0, len(arguments), size)
@@ -53,11 +51,11 @@ def call_pieces(arguments: str, *, name: str = "ask_tables", index: int = 0, siz
 
 
 @contextmanager
-def model_server() -> Iterator[ModelServer]:
+def model_server():
     state = ModelServer()
 
     class Handler(QuietHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.read_json()
             state.requests.append(body)
             # The event of the test that asked: one that ended in mid-answer is no news to the next.
@@ -86,18 +84,18 @@ def model_server() -> Iterator[ModelServer]:
             except (BrokenPipeError, ConnectionResetError):
                 closed_early.set()
 
-        def _refuse(self, status: int, said: str) -> None:
+        def _refuse(self, status, said):
             headers = {"Retry_After": state.retry_after} if state.retry_after else {}
             self.send(json.dumps({"error": {"message": said}}).encode(), status, **headers)
 
-        def _answer_whole(self) -> None:
+        def _answer_whole(self):
             time.sleep(state.delay_seconds)
             message = {"role": "assistant", "content": "".join(state.pieces)}
             choice = {"index": 0, "message": message, "finish_reason": state.finish_reason}
             whole = json.dumps({"choices": [choice], "usage": state.usage}, indent=2)
             self.send(whole.encode(), Content_Type="application/json; charset=utf-8")
 
-        def _call(self, pieces: Sequence[dict[str, Any]], *, counted: bool) -> None:
+        def _call(self, pieces, *, counted):
             for delta in ({"content": state.preamble or None}, *({"tool_calls": [piece]} for piece in pieces)):
                 self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
             self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
@@ -105,7 +103,7 @@ def model_server() -> Iterator[ModelServer]:
                 self._send({"choices": [], "usage": state.usage})
             self.wfile.write(b"data: [DONE]\n\n")
 
-        def _stream(self, *, counted: bool) -> None:
+        def _stream(self, *, counted):
             for thought in state.thoughts:
                 time.sleep(state.delay_seconds)
                 self._send({"choices": [{"index": 0, "delta": {"reasoning_content": thought}, "finish_reason": None}]})
@@ -122,7 +120,7 @@ def model_server() -> Iterator[ModelServer]:
                 self._send({"choices": [], "usage": state.usage})
             self.wfile.write(b"data: [DONE]\n\n")
 
-        def _send(self, chunk: dict[str, Any]) -> None:
+        def _send(self, chunk):
             self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
             self.wfile.flush()
 

@@ -1,14 +1,10 @@
 """An OpenID Connect provider on this machine, over real HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -17,35 +13,31 @@ import pytest
 class Provider:
     url: str
 
-    def knows(self, subject: str, **claims: Any) -> None:
+    def knows(self, subject, **claims):
         """From now on the provider says this of ``subject``; its address is a verified one unless it says otherwise."""
         said = {"email": f"{subject}@example.org", "email_verified": True, "preferred_username": subject, **claims}
         request = urllib.request.Request(
-            f"{self.url}/users/{subject}",
-            json.dumps(said).encode(),
-            {"Content-Type": "application/json"},
-            method="PUT",
+            f"{self.url}/users/{subject}", json.dumps(said).encode(), {"Content-Type": "application/json"}, method="PUT"
         )
         with urllib.request.urlopen(request, timeout=10):
             pass
 
-    def authorize(self, url: str, subject: str) -> str:
+    def authorize(self, url, subject):
         """What the browser does at the provider's page; returns where it is sent."""
         # The provider's own answer is wanted, not what stands at the address in it.
         opener = urllib.request.build_opener(_StayHere)
         request = urllib.request.Request(url, f"sub={subject}".encode(), method="POST")
         with opener.open(request, timeout=10) as response:
-            location: str = response.headers["Location"]
-        return location
+            return response.headers["Location"]
 
 
 class _StayHere(urllib.request.HTTPRedirectHandler):
-    def http_error_302(self, _request: Any, file: Any, *_details: Any) -> Any:
+    def http_error_302(self, _request, file, *_details):
         return file
 
 
 @contextmanager
-def oidc_provider() -> Iterator[Provider]:
+def oidc_provider():
     from oidc_provider_mock import run_server_in_thread
 
     with pytest.MonkeyPatch.context() as patch:

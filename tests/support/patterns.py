@@ -1,16 +1,12 @@
 """The regular expressions of the product: each place that makes or uses one, and the compiled pattern."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from tests.support.attacks import Pattern
 
@@ -33,18 +29,18 @@ class Place:
     patterns: tuple[Pattern, ...]
 
     @property
-    def name(self) -> str:
+    def name(self):
         return f"{self.path}: {self.source}"
 
 
 @cache
-def places() -> tuple[Place, ...]:
+def places():
     return tuple(
         place for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) for place in _places_in(path)
     )
 
 
-def _places_in(path: Path) -> Iterator[Place]:
+def _places_in(path):
     if not re.search(r"^\s*import re$", path.read_text(), re.MULTILINE):
         return
     tree = _tree(path)
@@ -82,11 +78,11 @@ def _places_in(path: Path) -> Iterator[Place]:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
+def _tree(path):
     return ast.parse(path.read_text())
 
 
-def _evaluated(call: ast.Call, module: ModuleType) -> Pattern | None:
+def _evaluated(call, module):
     assert isinstance(call.func, ast.Attribute)
     flags = next((keyword.value for keyword in call.keywords if keyword.arg == "flags"), None)
     at = {"compile": 1, "search": 2, "match": 2, "fullmatch": 2, "findall": 2, "finditer": 2, "split": 3}.get(
@@ -95,17 +91,16 @@ def _evaluated(call: ast.Call, module: ModuleType) -> Pattern | None:
     if flags is None and len(call.args) > at:
         flags = call.args[at]
     try:
-        pattern = _value(call.args[0], module)
-        return re.compile(pattern, _value(flags, module) if flags is not None else 0)
+        return re.compile(_value(call.args[0], module), _value(flags, module) if flags is not None else 0)
     except NameError:
         return None
 
 
-def _value(expression: ast.expr, module: ModuleType) -> Any:
+def _value(expression, module):
     return eval(compile(ast.Expression(expression), "<pattern>", "eval"), dict(vars(module)))
 
 
-def _method_of(path: Path, tree: ast.Module, call: ast.Call) -> str:
+def _method_of(path, tree, call):
     """How the pattern with the name that it is given is used: "match" when never searched."""
     name = next(
         (
@@ -133,7 +128,7 @@ def _method_of(path: Path, tree: ast.Module, call: ast.Call) -> str:
 
 
 @cache
-def _uses(path: Path) -> dict[str, set[str]]:
+def _uses(path):
     """How the source uses each name: the method that it calls on it, or ``SEARCHING``."""
     nodes = list(ast.walk(_tree(path)))
     called = {
@@ -143,7 +138,7 @@ def _uses(path: Path) -> dict[str, set[str]]:
     }
     looped = {id(node.iter) for node in nodes if isinstance(node, ast.comprehension | ast.For)}
     compared = {id(each) for node in nodes if isinstance(node, ast.Compare) for each in node.comparators}
-    uses: dict[str, set[str]] = {}
+    uses = {}
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in compared:
             method = called.get(id(node), _LOOPED if id(node) in looped else SEARCHING)
@@ -151,7 +146,7 @@ def _uses(path: Path) -> dict[str, set[str]]:
     return uses
 
 
-def _is_mapping(tree: ast.Module, name: str) -> bool:
+def _is_mapping(tree, name):
     """Whether the name is given to a dictionary: looping over it gives its keys."""
     return any(
         isinstance(node, ast.Assign)
@@ -161,22 +156,22 @@ def _is_mapping(tree: ast.Module, name: str) -> bool:
     )
 
 
-def _indexed(expression: ast.expr) -> ast.expr:
+def _indexed(expression):
     """``NAME`` of ``NAME[key]``."""
     return expression.value if isinstance(expression, ast.Subscript) else expression
 
 
 @cache
-def _sources() -> dict[Path, str]:
+def _sources():
     return {path: path.read_text() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
 
 
-def _patterns_of(module: ModuleType) -> Iterator[Pattern]:
+def _patterns_of(module):
     for value in list(vars(module).values()):
         yield from _patterns_in(value, 0)
 
 
-def _patterns_in(value: Any, depth: int) -> Iterator[Pattern]:
+def _patterns_in(value, depth):
     if isinstance(value, re.Pattern):
         yield value
     elif depth > 4:

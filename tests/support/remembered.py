@@ -1,11 +1,7 @@
 """What a fixture has ingested, kept for the tests after the first: rows are copied back in milliseconds."""
 
-from __future__ import annotations
-
 import copy
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
 
 import pytest
 from django.core.files.base import ContentFile
@@ -13,12 +9,10 @@ from django.core.files.storage import default_storage
 from django.db import connection, models
 from psycopg import sql
 
-from retrieval.models import Collection, Document
-
-Returned = TypeVar("Returned")
+from retrieval.models import Document
 
 
-def remembered(build: Callable[..., Returned]) -> Callable[..., Returned]:
+def remembered(build):
     """A fixture that fills the tables of documents, and none else, and fills them the same every time.
 
     It is run once. Afterwards those tables are emptied and filled with what they held then, ids included, the files of
@@ -30,10 +24,10 @@ def remembered(build: Callable[..., Returned]) -> Callable[..., Returned]:
             ingest(collection, "pump.md", "The pump is blue.")
             return collection
     """
-    first: list[tuple[dict[str, bytes], dict[str, bytes], dict[str, dict[str, Any]], Returned]] = []
+    first = []
 
     @functools.wraps(build)
-    def fixture(**arguments: Any) -> Returned:
+    def fixture(**arguments):
         rows = {name: value for name, value in arguments.items() if isinstance(value, models.Model)}
         if not first:
             returned = build(**arguments)
@@ -46,7 +40,7 @@ def remembered(build: Callable[..., Returned]) -> Callable[..., Returned]:
         for name, row in rows.items():
             row.__dict__.update(copy.deepcopy(states[name]))
             if isinstance(returned, models.Model) and returned.pk == row.pk and type(returned) is type(row):
-                return row  # type: ignore[return-value]
+                return row
         if isinstance(returned, models.Model):
             # Not a copy: two share the objects of their files, and a test may have given one another file.
             return type(returned)._base_manager.get(pk=returned.pk)
@@ -55,22 +49,22 @@ def remembered(build: Callable[..., Returned]) -> Callable[..., Returned]:
     return fixture
 
 
-def _read_files() -> dict[str, bytes]:
+def _read_files():
     return {name: default_storage.open(name).read() for name in Document.objects.values_list("file", flat=True) if name}
 
 
-def _write_files(files: dict[str, bytes]) -> None:
+def _write_files(files):
     for name, content in files.items():
         if not default_storage.exists(name) or default_storage.open(name).read() != content:
             default_storage.delete(name)
             assert default_storage.save(name, ContentFile(content)) == name
 
 
-def _tables() -> list[str]:
+def _tables():
     return [name for name in connection.introspection.table_names() if name.startswith("retrieval_")]
 
 
-def _copy_out() -> dict[str, bytes]:
+def _copy_out():
     """The tables that hold anything, each in PostgreSQL's binary form."""
     connection.ensure_connection()
     held = {}
@@ -83,7 +77,7 @@ def _copy_out() -> dict[str, bytes]:
     return held
 
 
-def _copy_in(held: dict[str, bytes]) -> None:
+def _copy_in(held):
     connection.ensure_connection()
     with connection.connection.transaction(), connection.connection.cursor() as cursor:
         for table in held:
@@ -93,12 +87,12 @@ def _copy_in(held: dict[str, bytes]) -> None:
                 data.write(rows)
 
 
-def library_of(texts: Mapping[str, str]) -> Any:
+def library_of(texts):
     """The fixture `library`: a collection of these texts, by their sources."""
 
     @pytest.fixture(name="library")
     @remembered
-    def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+    def library(collection, ingest):
         for source, text in texts.items():
             ingest(collection, source, text)
         return collection

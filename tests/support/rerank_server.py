@@ -1,10 +1,8 @@
 """A small rerank server over real HTTP that speaks as TEI and as Cohere do, and misbehaves as a test sets."""
 
-from __future__ import annotations
-
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,20 +12,20 @@ from tests.support.serving import QuietHandler, serving
 Answer = tuple[int, dict[str, str], Any]
 
 
-def overlap(query: str, text: str) -> float:
+def overlap(query, text):
     """Share of the question's words that the text holds."""
     words = set(query.lower().split())
     return len(words & set(text.lower().replace(".", " ").split())) / len(words)
 
 
-def judged(body: dict[str, Any]) -> list[tuple[int, float]]:
+def judged(body):
     """Index and score of each text, best first, as servers send them."""
     texts = body["texts"] if "texts" in body else body["documents"]
     scores = [(index, overlap(body["query"], text)) for index, text in enumerate(texts)]
     return sorted(scores, key=lambda pair: -pair[1])
 
 
-def answered(body: dict[str, Any]) -> Any:
+def answered(body):
     if "texts" in body:
         return [{"index": index, "score": score} for index, score in judged(body)]
     results = [{"index": index, "relevance_score": score} for index, score in judged(body)]
@@ -53,13 +51,13 @@ class RerankServer:
 
 
 @contextmanager
-def rerank_server() -> Iterator[RerankServer]:
+def rerank_server():
     state = RerankServer()
 
     class Request(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.read_json()
             state.requests.append(body)
             state.paths.append(self.path)

@@ -1,7 +1,5 @@
 """Jobs for the tests of the sandbox, well-behaved and other."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -9,17 +7,14 @@ import signal
 import socket
 import subprocess
 import time
-from typing import Any, BinaryIO
-
-Result = tuple[Any, bytes]
 
 
-def count(file: BinaryIO, word: str) -> Result:
+def count(file, word):
     data = file.read()
     return {"found": data.count(word.encode())}, data[:10]
 
 
-def environment(file: BinaryIO) -> Result:
+def environment(file):
     opened = []
     for descriptor in range(64):
         with contextlib.suppress(OSError):
@@ -28,49 +23,49 @@ def environment(file: BinaryIO) -> Result:
     return [dict(os.environ), os.getcwd(), opened], b""
 
 
-def fail(file: BinaryIO) -> Result:
+def fail(file):
     raise ValueError("no such thing")
 
 
-def allocate(file: BinaryIO) -> Result:
+def allocate(file):
     return len(bytearray(10**12)), b""
 
 
-def fill_memory(file: BinaryIO) -> Result:
-    kept: list[bytes] = []
+def fill_memory(file):
+    kept = []
     while True:
         kept.append(b"x" * 10**6)
 
 
-def spin(file: BinaryIO) -> Result:
+def spin(file):
     while True:
         pass
 
 
-def sleep(file: BinaryIO) -> Result:
+def sleep(file):
     time.sleep(1000)
     return None, b""
 
 
-def crash(file: BinaryIO) -> Result:
+def crash(file):
     ctypes.string_at(1)
     return None, b""
 
 
-def write_endlessly(file: BinaryIO) -> Result:
+def write_endlessly(file):
     while True:
         os.write(4, b"x" * 65536)
 
 
-def write_nonsense(file: BinaryIO) -> Result:
+def write_nonsense(file):
     os.write(4, (3).to_bytes(8, "big") + b"{]}")
     os._exit(0)
 
 
-def attempts(file: BinaryIO, path: str) -> Result:
+def attempts(file, path):
     """What each attempt to leave came to: the name of its error, or "done"."""
 
-    def outcome(attempt: Any) -> str:
+    def outcome(attempt):
         try:
             attempt()
         except Exception as error:  # noqa: BLE001

@@ -3,19 +3,17 @@
 ``python -m tests.support.settings_table`` writes it.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 from retrieval.dataclass_json import to_json
-from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings, Setting
+from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "search.md"
 _TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
 
 
-def table() -> str:
+def table():
     """The rows, by section, in the order of the form."""
     defaults = to_json(ProfileSettings())
     rows = ["| Setting | Default | Range | What it does |", "|---|---|---|---|"]
@@ -29,11 +27,11 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def written(page: str) -> str:
+def written(page):
     return _TABLE.sub(lambda _match: table(), page)
 
 
-def _value(value: object, setting: Setting) -> str:
+def _value(value, setting):
     match value:
         case None:
             return setting.when_empty
@@ -46,14 +44,14 @@ def _value(value: object, setting: Setting) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _range(setting: Setting) -> str:
+def _range(setting):
     if setting.bounds is None:
         return ""
     low, high = setting.bounds
     return f"{low:g} to {high:g}" + (", or empty" if setting.when_empty else "")
 
 
-def _methods(setting: Setting) -> str:
+def _methods(setting):
     return "" if setting.methods is None else f" Concerns {', '.join(f'`{each}`' for each in sorted(setting.methods))}."
 
 

@@ -1,14 +1,11 @@
 """Real processes of the site on the test database: a web server and a worker that can be killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +20,7 @@ from tests.support.databases import url_of
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0, what: str = "it") -> None:
+def wait_until(condition, seconds=60.0, what="it"):
     """Raises: AssertionError when ``condition`` does not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -31,7 +28,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0, what: str
         time.sleep(0.05)
 
 
-def database_url() -> str:
+def database_url():
     """The test database, in a form that another process can connect with."""
     return url_of(connection.settings_dict["NAME"])
 
@@ -39,7 +36,7 @@ def database_url() -> str:
 class SiteProcess:
     """A process of the site; ``log`` is what it wrote."""
 
-    def __init__(self, command: list[str], log: Path, **environment: str) -> None:
+    def __init__(self, command, log, **environment):
         self.log = log
         self._file = log.open("ab")
         self.popen = subprocess.Popen(
@@ -60,7 +57,7 @@ class SiteProcess:
             },
         )
 
-    def kill(self) -> None:
+    def kill(self):
         """End it, and all it has started, without a chance to clean up."""
         started = psutil.Process(self.popen.pid).children(recursive=True)
         os.killpg(self.popen.pid, signal.SIGKILL)
@@ -68,7 +65,7 @@ class SiteProcess:
         # Those with groups of their own end with it, a moment later.
         psutil.wait_procs(started, 10)
 
-    def stop(self) -> None:
+    def stop(self):
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
@@ -78,7 +75,7 @@ class SiteProcess:
         self._file.close()
 
 
-def start_worker(log: Path, concurrency: int = 1, **environment: str) -> SiteProcess:
+def start_worker(log, concurrency=1, **environment):
     """A Celery worker with one child or more, as the Procfile starts it."""
     options = ["--loglevel", "INFO", "--concurrency", str(concurrency), "--without-gossip", "--without-mingle"]
     worker = SiteProcess(["celery", "--app", "ragsite", "worker", *options], log, **environment)
@@ -89,34 +86,31 @@ def start_worker(log: Path, concurrency: int = 1, **environment: str) -> SitePro
 class Workers:
     """A worker that the tests of a module share. One that was killed is followed by another when it is asked for."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, folder, **environment):
         self._folder = folder
         self._environment = environment
-        self._started: list[SiteProcess] = []
+        self._started = []
 
-    def running(self) -> SiteProcess:
+    def running(self):
         if not self._started or self._started[-1].popen.poll() is not None:
             log = self._folder / f"worker{len(self._started)}.log"
             self._started.append(start_worker(log, **self._environment))
         return self._started[-1]
 
-    def log(self) -> str:
+    def log(self):
         """The end of what the last one wrote."""
         return self._started[-1].log.read_text()[-3000:]
 
-    def stop(self) -> None:
+    def stop(self):
         for worker in self._started:
             worker.stop()
 
 
 @contextmanager
-def real_queue() -> Iterator[None]:
+def real_queue():
     """The queue that a worker reads, in the test database, empty."""
     previous = app.conf.broker_transport_options
-    app.conf.broker_transport_options = {
-        **previous,
-        "conn_string": make_conninfo(**conninfo_to_dict(database_url())),
-    }
+    app.conf.broker_transport_options = {**previous, "conn_string": make_conninfo(**conninfo_to_dict(database_url()))}
     app._pool = app.amqp._producer_pool = None
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
@@ -127,25 +121,24 @@ def real_queue() -> Iterator[None]:
     app._pool = app.amqp._producer_pool = None
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return probe.getsockname()[1]
 
 
 class WebServer(SiteProcess):
     """The web server as the Procfile starts it, with one process. Two can share the database."""
 
-    def __init__(self, log: Path, config: str = "python:ragsite.web", **environment: str) -> None:
+    def __init__(self, log, config="python:ragsite.web", **environment):
         self.port = free_port()
         command = ["gunicorn", "--config", config, "--bind", f"127.0.0.1:{self.port}"]
         super().__init__(command, log, **{"WEB_CONCURRENCY": "1", **environment})
         wait_until(self.answers, 60, f"the web server\n{log.read_text()}")
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def answers(self) -> bool:
+    def answers(self):
         return is_answering("127.0.0.1", self.port, "/healthz")

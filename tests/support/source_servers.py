@@ -1,20 +1,15 @@
 """Real servers of the protocols that sources speak, and wikis that answer in their documented form."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from email.message import EmailMessage
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from tests.support.serving import QuietHandler
 from tests.support.sources import FolderRemote, Remote, WebServer
 
 
@@ -22,26 +17,26 @@ class _QuietHandler(WSGIRequestHandler):
     # Else it does not answer `Expect: 100-continue`, and botocore waits a second for it.
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_arguments: Any) -> None:
+    def log_message(self, *_arguments):
         pass
 
 
 class _WsgiRemote(Remote):
     """A WSGI application on loopback."""
 
-    def _serve(self, application: Any, read: Callable[[str, str], bool]) -> str:
+    def _serve(self, application, read):
         """The application's address; ``read`` tells by method and path whether a request reads content."""
 
-        def counting(environment: Any, respond: Any) -> Any:
+        def counting(environment, respond):
             if read(environment["REQUEST_METHOD"], environment["PATH_INFO"]):
                 self.read.append(environment["PATH_INFO"])
             return application(environment, respond)
 
-        self._server: WSGIServer = make_server("127.0.0.1", 0, counting, handler_class=_QuietHandler)
+        self._server = make_server("127.0.0.1", 0, counting, handler_class=_QuietHandler)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def close(self) -> None:
+    def close(self):
         self._server.shutdown()
         self._server.server_close()
 
@@ -51,7 +46,7 @@ class WebDavRemote(_WsgiRemote, FolderRemote):
 
     kind = "webdav"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         from wsgidav.wsgidav_app import WsgiDAVApp
 
         super().__init__(folder / "guides")
@@ -69,12 +64,12 @@ class WebDavRemote(_WsgiRemote, FolderRemote):
         self.options = {"url": f"{url}/", "username": "ann", "password": "right"}
         self.wrong_options = {**self.options, "password": "wrong"}
 
-    def go_away(self) -> None:
+    def go_away(self):
         self.close()
 
 
 @cache
-def _botocore() -> Any:
+def _botocore():
     """One session: each reads the descriptions of its services anew, for a second of the processor's time."""
     import botocore.session
 
@@ -86,7 +81,7 @@ class S3Remote(_WsgiRemote):
 
     kind = "s3"
 
-    def __init__(self) -> None:
+    def __init__(self):
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
         super().__init__()
@@ -112,7 +107,7 @@ class S3Remote(_WsgiRemote):
         }
         self.wrong_options = {**self.options, "secret_key": "wrong"}
 
-    def _client(self, service: str) -> Any:
+    def _client(self, service):
         return _botocore().create_client(
             service,
             "us-east-1",
@@ -121,7 +116,7 @@ class S3Remote(_WsgiRemote):
             aws_secret_access_key=self._key["SecretAccessKey"],
         )
 
-    def _ask_for_signatures(self, after: float) -> None:
+    def _ask_for_signatures(self, after):
         """Of all requests behind so many."""
         from moto import settings
         from moto.core.responses import ActionAuthenticatorMixin
@@ -129,13 +124,13 @@ class S3Remote(_WsgiRemote):
         settings.INITIAL_NO_AUTH_ACTION_COUNT = after
         ActionAuthenticatorMixin.request_count = 0
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         self._s3.put_object(Bucket="shelf", Key=f"guides/{name}.md", Body=text.encode())
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         self._s3.delete_object(Bucket="shelf", Key=f"guides/{name}.md")
 
-    def close(self) -> None:
+    def close(self):
         from moto.backends import get_backend
 
         super().close()
@@ -149,7 +144,7 @@ class GitRemote(_WsgiRemote):
 
     kind = "git"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         from dulwich.repo import Repo
         from dulwich.server import DictBackend
         from dulwich.web import make_wsgi_chain
@@ -161,15 +156,15 @@ class GitRemote(_WsgiRemote):
         application = make_wsgi_chain(DictBackend({"/": self.repository}))
         self.options = {"repository": self._serve(application, lambda method, _path: method == "POST")}
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         (self.folder / f"{name}.md").write_text(text)
         self._commit(f"{name}.md")
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         (self.folder / f"{name}.md").unlink()
         self._commit(f"{name}.md")
 
-    def _commit(self, name: str) -> None:
+    def _commit(self, name):
         from dulwich import porcelain
 
         porcelain.add(str(self.folder), paths=[str(self.folder / name)])
@@ -182,24 +177,24 @@ class FeedRemote(WebServer):
 
     kind = "feed"
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.entries: dict[str, str] = {}
+        self.entries = {}
         self.options = {"url": f"{self.url}/feed", "content": "page"}
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         self.entries[name] = text
         self.pages[f"/{name}"] = f"<html><p>{text}</p></html>"
         self._write()
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         del self.entries[name]
         self._write()
 
-    def reads(self) -> list[str]:
+    def reads(self):
         return [path for path in super().reads() if path != "/feed"]
 
-    def _write(self) -> None:
+    def _write(self):
         entries = "".join(
             f'<entry><id>urn:{name}</id><title>{name}</title><link href="{self.url}/{name}"/><summary>{text}</summary>'
             "<updated>2026-01-01T00:00:00Z</updated></entry>"
@@ -212,20 +207,20 @@ class FeedRemote(WebServer):
 class _WikiRemote(WebServer):
     """Pages with a number and a revision, told by parameters, a few at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.revisions: dict[str, tuple[int, int, str]] = {}
+        self.revisions = {}
         self._last = 100
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         self._last += 1
         number = self.revisions[name][0] if name in self.revisions else self._last
         self.revisions[name] = (number, self._last, f"<p>{text}</p>")
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         del self.revisions[name]
 
-    def page(self, number: str) -> tuple[str, str] | None:
+    def page(self, number):
         """Name and text of the page, which is read with this."""
         for name, (own, _revision, text) in self.revisions.items():
             if str(own) == number:
@@ -233,23 +228,23 @@ class _WikiRemote(WebServer):
                 return name, text
         return None
 
-    def answer(self, request: QuietHandler) -> None:
+    def answer(self, request):
         query = {name: values[0] for name, values in parse_qs(urlsplit(request.path).query).items()}
         status, said = self.say(query, request)
         request.send(json.dumps(said).encode(), status, Content_Type="application/json")
 
-    def say(self, query: dict[str, str], request: QuietHandler) -> tuple[int, Any]:
+    def say(self, query, request):
         raise NotImplementedError
 
 
 class MediaWikiRemote(_WikiRemote):
     kind = "mediawiki"
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.options = {"url": f"{self.url}/api.php", "namespace": 0}
 
-    def say(self, query: dict[str, str], request: QuietHandler) -> tuple[int, Any]:
+    def say(self, query, request):
         if query["action"] == "parse":
             found = self.page(query["pageid"])
             if found is None:
@@ -270,12 +265,12 @@ class MediaWikiRemote(_WikiRemote):
 class ConfluenceRemote(_WikiRemote):
     kind = "confluence"
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.options = {"url": f"{self.url}/wiki", "space": "DOC", "password": "token"}
         self.wrong_options = {**self.options, "password": "wrong"}
 
-    def say(self, query: dict[str, str], request: QuietHandler) -> tuple[int, Any]:
+    def say(self, query, request):
         if request.headers.get("Authorization") != "Bearer token":
             return 401, {"statusCode": 401}
         if query["cql"].startswith("id="):
@@ -290,8 +285,7 @@ class ConfluenceRemote(_WikiRemote):
             for name in names[start : start + 4]
         ]  # fmt: skip
         following = f"/rest/api/content/search?cql=space%3D%22DOC%22&start={start + 4}&expand=version"
-        links = {"next": following} if len(names) > start + 4 else {}
-        return 200, {"results": results, "_links": links}
+        return 200, {"results": results, "_links": ({"next": following} if len(names) > start + 4 else {})}
 
 
 class MailboxRemote(Remote):
@@ -299,7 +293,7 @@ class MailboxRemote(Remote):
 
     kind = "mailbox"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         super().__init__()
         folder.mkdir()
         self.folder = folder
@@ -310,7 +304,6 @@ class MailboxRemote(Remote):
             text=True,
             cwd=Path(__file__).parents[2],
         )
-        assert self._process.stdout is not None
         self.options = {
             "host": "127.0.0.1",
             "port": int(self._process.stdout.readline()),
@@ -321,17 +314,17 @@ class MailboxRemote(Remote):
         }
         self.wrong_options = {**self.options, "password": "wrong"}
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         message = EmailMessage()
         message["Subject"], message["From"], message["To"] = name, "ann@example.org", "bob@example.org"
         message.set_content(text)
         self._last += 1
         (self.folder / f"{self._last}-{name}.eml").write_bytes(message.as_bytes())
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         for file in self.folder.glob(f"*-{name}.eml"):
             file.unlink()
 
-    def close(self) -> None:
+    def close(self):
         self._process.kill()
         self._process.wait()

@@ -1,17 +1,13 @@
 """Sources with real servers on loopback, filled and emptied alike, that count what is read from them."""
 
-from __future__ import annotations
-
 import os
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from retrieval.models import Collection, Document, Source, SourceRun
+from retrieval.models import Document, Source
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import store_options
 from retrieval.sources.sync_runs import request_run, sync
@@ -28,30 +24,30 @@ class Remote:
     kind = ""
     options: dict[str, Any]
 
-    def __init__(self) -> None:
-        self.read: list[str] = []
-        self.wrong_options: dict[str, Any] = {}
+    def __init__(self):
+        self.read = []
+        self.wrong_options = {}
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         raise NotImplementedError
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         raise NotImplementedError
 
-    def go_away(self) -> None:
+    def go_away(self):
         """Answer no more."""
         self.close()
 
-    def close(self) -> None:
+    def close(self):
         """Stop what runs."""
 
-    def reads(self) -> list[str]:
+    def reads(self):
         """The names that were read since this was asked the last time."""
         read, self.read = self.read, []
         return sorted(read)
 
 
-def make_source(collection: Collection, kind: str, options: dict[str, Any], name: str = "Shelf") -> Source:
+def make_source(collection, kind, options, name="Shelf"):
     source = Source(collection=collection, name=name, kind=kind, interval_minutes=60)
     form = KINDS[kind].form(data=options)
     assert form.is_valid(), form.errors
@@ -60,19 +56,17 @@ def make_source(collection: Collection, kind: str, options: dict[str, Any], name
     return source
 
 
-def run_once(source: Source, **options: Any) -> SourceRun:
+def run_once(source, **options):
     """A run of the source, after its first attempt."""
     source.refresh_from_db()
-    run = sync(request_run(source, **options).pk)
-    assert run is not None
-    return run
+    return sync(request_run(source, **options).pk)
 
 
-def numbers(run: SourceRun) -> tuple[int, int, int, int, int]:
+def numbers(run):
     return run.added, run.changed, run.unchanged, run.removed, run.failed
 
 
-def names() -> list[str]:
+def names():
     """The sources of all documents."""
     return sorted(Document.objects.values_list("source", flat=True))
 
@@ -80,14 +74,14 @@ def names() -> list[str]:
 class FolderRemote(Remote):
     kind = "folder"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         super().__init__()
         self.path = path
         self.path.mkdir(parents=True)
         self.options = {"path": str(path)}
         self._clock = 1_700_000_000
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         file = self.path / f"{name}.md"
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
@@ -95,10 +89,10 @@ class FolderRemote(Remote):
         self._clock += 1
         os.utime(file, (self._clock, self._clock))
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         (self.path / f"{name}.md").unlink()
 
-    def go_away(self) -> None:
+    def go_away(self):
         self.path.rename(self.path.with_name("elsewhere"))
 
 
@@ -106,18 +100,18 @@ class WebServer(Remote):
     """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise. A request for a path of
     ``failing`` gets its status."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.pages: dict[str, str] = {}
-        self.failing: dict[str, int] = {}
-        self.headers: dict[str, dict[str, str]] = {}
-        self.requests: list[str] = []
+        self.pages = {}
+        self.failing = {}
+        self.headers = {}
+        self.requests = []
         remote = self
 
         class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:
+            def do_GET(self):
                 remote.requests.append(self.path)
                 remote.answer(self)
 
@@ -126,7 +120,7 @@ class WebServer(Remote):
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
-    def answer(self, request: QuietHandler) -> None:
+    def answer(self, request):
         path = unquote(urlsplit(request.path).path)
         if status := self.failing.get(path):
             request.send(b"", status)
@@ -142,7 +136,7 @@ class WebServer(Remote):
                 self.read.append(path)
                 request.send(body, int(headers.pop("Status", 200)), **headers)
 
-    def close(self) -> None:
+    def close(self):
         self._server.shutdown()
         self._server.server_close()
 
@@ -152,33 +146,33 @@ class WebsiteRemote(WebServer):
 
     kind = "website"
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.options = {"url": self.url, "way": "crawl", "depth": 3, "delay": 0, "exclude": "index"}
         self._link()
 
-    def put(self, name: str, text: str) -> None:
+    def put(self, name, text):
         self.pages[f"/{name}"] = f"<html><title>{name}</title><body><main><p>{text}</p></main></body></html>"
         self._link()
 
-    def delete(self, name: str) -> None:
+    def delete(self, name):
         del self.pages[f"/{name}"]
         self._link()
 
-    def reads(self) -> list[str]:
+    def reads(self):
         return [path.strip("/") for path in super().reads() if path != "/"]
 
-    def _link(self) -> None:
+    def _link(self):
         links = "".join(f'<a href="{path}">{path}</a>' for path in self.pages if path != "/")
         self.pages["/"] = f"<html><body>{links}</body></html>"
 
 
 @contextmanager
-def remote_of(kind: str, folder: Path) -> Iterator[Remote]:
+def remote_of(kind, folder):
     """A remote of this kind that runs."""
     from tests.support import source_servers as servers
 
-    remotes: dict[str, Callable[[], Remote]] = {
+    remotes = {
         "folder": lambda: FolderRemote(folder / "shelf"),
         "website": WebsiteRemote,
         "git": lambda: servers.GitRemote(folder / "repository"),

@@ -1,19 +1,17 @@
 """Tables as questions name them, made from the text of a file, without a database."""
 
-from __future__ import annotations
-
 from retrieval.documents.extraction import extract
 from retrieval.tables.known_tables import KnownRow, KnownTable
-from retrieval.tables.table_reading import ReadTable, plain_cell, read_tables
+from retrieval.tables.table_reading import plain_cell, read_tables
 
 
-def read_table(source: str, filename: str) -> ReadTable:
+def read_table(source, filename):
     """The only table of the file."""
     (table,) = read_tables(extract(source.encode(), filename))
     return table
 
 
-def known_table(source: str, filename: str) -> KnownTable:
+def known_table(source, filename):
     text = extract(source.encode(), filename).text
     table = read_table(source, filename)
     rows = []

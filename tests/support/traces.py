@@ -1,32 +1,20 @@
 """Traces of searches that never ran."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
-from chat.types import AnswerDraft, AnswerTrace, ContextSource
+from chat.types import AnswerDraft, AnswerTrace
 from retrieval.types import AssembledContext, QueryClass, RetrieverWeights
 
 
-def example_trace(**parts: Any) -> AnswerTrace:
+def example_trace(**parts):
     """The trace of a search that found nothing, with these parts."""
-    nothing: dict[str, Any] = {
-        "question": "What?",
-        "query": "what",
-        "query_class": QueryClass.CONCEPTUAL,
-        "rule": "a word in it",
-        "search_method": "adaptive",
-        "profile": "built-in",
-        "weights": RetrieverWeights(vector=0.65, lexical=0.35),
-        "depth": 50,
-        "top_k": 8,
-        "rrf_k": 60,
-    }
+    nothing = {
+        "question": "What?", "query": "what", "query_class": QueryClass.CONCEPTUAL, "rule": "a word in it",
+        "search_method": "adaptive", "profile": "built-in", "weights": RetrieverWeights(vector=0.65, lexical=0.35),
+        "depth": 50, "top_k": 8, "rrf_k": 60,
+    }  # fmt: skip
     return AnswerTrace(**nothing | parts)
 
 
-def example_draft(sources: Sequence[ContextSource] = (), question: str = "What?") -> AnswerDraft:
+def example_draft(sources=(), question="What?"):
     """The beginning of an answer from these sources."""
     context = AssembledContext(tuple(source.block for source in sources), {})
     return AnswerDraft(question, tuple(sources), context, example_trace())

@@ -1,7 +1,5 @@
 """The clock of stages: what a span takes belongs to it alone, in whichever thread it runs."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -12,7 +10,7 @@ from bench.speed.answer_stages import REST, StageClock, StageRun
 from retrieval.infrastructure import tracing
 
 
-def test_a_stage_counts_without_the_stages_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_counts_without_the_stages_within_it(monkeypatch):
     """Each look at the clock is a second later than the one before."""
     ticks = count()
     monkeypatch.setattr(time, "thread_time", lambda: float(next(ticks)))
@@ -26,7 +24,7 @@ def test_a_stage_counts_without_the_stages_within_it(monkeypatch: pytest.MonkeyP
     assert clock.seconds == {"search": 4.0, "fusion": 2.0, "rerank": 1.0, "retriever": 1.0}
 
 
-def test_what_is_in_no_stage_is_the_rest() -> None:
+def test_what_is_in_no_stage_is_the_rest():
     run = StageRun(answers=2, totals_ms=[50.0, 70.0])
     run.stages.update({"search": 0.06, "evidence": 0.02})
     assert run.mean_ms() == {"search": 30.0, REST: 20.0, "evidence": 10.0}

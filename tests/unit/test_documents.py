@@ -1,7 +1,5 @@
 """What the documents name exists: pages, headings, files, modules, settings."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -24,20 +22,20 @@ _DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(APPS)})(?:\.(?!(?:add|change|de
 _NOT_OURS = re.compile(r"^(?:var|DATA_DIR|media|api|application|BAAI|sets|qrels|\.venv|[\w.]*example)/")
 
 
-def _prose(document: Path) -> str:
+def _prose(document):
     return _FENCED.sub("", document.read_text())
 
 
-def _slug(heading: str) -> str:
+def _slug(heading):
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def _exists(path: str) -> bool:
+def _exists(path):
     """Whether a file or a folder of the project has this path, or one that ends with it."""
     return any(f"/{path}" in f"/{file}" if path.endswith("/") else f"/{file}".endswith(f"/{path}") for file in FILES)
 
 
-def _is_defined(name: str) -> bool:
+def _is_defined(name):
     """Whether a dotted name is a module, or a name that stands in the longest module it begins with."""
     parts = name.split(".")
     for length in range(len(parts), 1, -1):
@@ -49,7 +47,7 @@ def _is_defined(name: str) -> bool:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_lead_somewhere(document):
     broken = []
     for target, heading in _LINK.findall(_prose(document)):
         path = (document.parent / target).resolve() if target else document
@@ -59,7 +57,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
-def test_files_and_modules_that_are_named_exist(document: Path) -> None:
+def test_files_and_modules_that_are_named_exist(document):
     code = _CODE.findall(_prose(document))
     paths = {path for text in code for path in _PATH.findall(text) if not _NOT_OURS.match(path)}
     names = {name for text in code for name in _DOTTED.findall(text)}
@@ -67,13 +65,13 @@ def test_files_and_modules_that_are_named_exist(document: Path) -> None:
     assert not sorted(missing)
 
 
-def test_hooks_run_the_ruff_of_the_requirements() -> None:
+def test_hooks_run_the_ruff_of_the_requirements():
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
     version = config["repos"][0]["rev"].removeprefix("v")
     assert f"ruff=={version} " in (ROOT / "requirements-dev.txt").read_text()
 
 
-def test_every_variable_of_the_containers_is_explained() -> None:
+def test_every_variable_of_the_containers_is_explained():
     text = (ROOT / "compose.yaml").read_text()
     services = yaml.safe_load(text)["services"].values()
     names = {name for service in services if "build" in service for name in service["environment"]}
@@ -83,7 +81,7 @@ def test_every_variable_of_the_containers_is_explained() -> None:
     assert not names - explained
 
 
-def test_settings_that_have_a_page_are_explained() -> None:
+def test_settings_that_have_a_page_are_explained():
     page, example = ((ROOT / name).read_text() for name in ("docs/settings.md", ".env.example"))
     named = {name for row in re.findall(r"^\|[^|]*\|([^|]*)\|", page, re.MULTILINE) for name in _CODE.findall(row)}
     assert named

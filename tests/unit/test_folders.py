@@ -1,9 +1,6 @@
 """The layout: few rooms, no deep paths, one name for one module, and no module too thin to be a topic of its own."""
 
-from __future__ import annotations
-
 from functools import cache
-from pathlib import Path
 
 from tests.support.house import (
     importers_of,
@@ -18,23 +15,23 @@ TOPIC_LINES = 100
 
 
 @cache
-def importers() -> dict[Path, set[Path]]:
+def importers():
     return importers_of(read_modules())
 
 
-def test_no_path_is_deeper_than_app_room_part_module() -> None:
+def test_no_path_is_deeper_than_app_room_part_module():
     assert [path for path in read_modules() if len(path.parts) > 4] == []
 
 
-def test_no_two_modules_of_an_app_have_the_same_name() -> None:
+def test_no_two_modules_of_an_app_have_the_same_name():
     assert repeated_module_names(read_modules()) == []
 
 
-def test_no_two_modules_define_a_class_of_the_same_name() -> None:
+def test_no_two_modules_define_a_class_of_the_same_name():
     assert repeated_class_names(read_modules()) == {}
 
 
-def test_what_one_module_alone_imports_is_a_topic_or_a_part_of_that_module() -> None:
+def test_what_one_module_alone_imports_is_a_topic_or_a_part_of_that_module():
     texts = read_modules()
     found = modules_of_one_neighbour(importers())
     thin = {str(path): str(importer) for path, importer in found.items() if texts[path].count("\n") < TOPIC_LINES}

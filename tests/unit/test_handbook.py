@@ -1,7 +1,5 @@
 """The handbook, which the site answers from, names the defaults that the code has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from chat.conversations.history import REMEMBERED_TURNS
 from retrieval.profile_settings import CLASS_WEIGHTS, METHOD_WEIGHTS, ProfileSettings
 from retrieval.search.pipeline import MOST_JOINED
 from retrieval.search.vector_ranker import EXACT_UP_TO
-from retrieval.types import QueryClass, SearchMethod
+from retrieval.types import SearchMethod
 
 IN_WORDS = {2: "two", 3: "three"}
 DEFAULTS = ProfileSettings()
@@ -42,18 +40,18 @@ SENTENCES = {
 }
 
 
-def _text_of(name: str) -> str:
+def _text_of(name):
     return Path(settings.BASE_DIR / "demo" / "handbook" / name).read_text().replace(" %", "%")
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_the_handbook_names_the_defaults(name: str) -> None:
+def test_the_handbook_names_the_defaults(name):
     text = _text_of(name)
     assert not [each for each in SENTENCES[name] if each not in text]
 
 
 @pytest.mark.parametrize("query_class", CLASS_WEIGHTS)
-def test_the_handbook_names_the_weights_of_each_class(query_class: QueryClass) -> None:
+def test_the_handbook_names_the_weights_of_each_class(query_class):
     weights = CLASS_WEIGHTS[query_class]
     row = rf"^\| {query_class.value} \|[^|\n]*\| {weights.vector:.0%} \| {weights.lexical:.0%} \|$"
     assert re.search(row, _text_of("04-how-search-works.md"), re.IGNORECASE | re.MULTILINE)

@@ -4,8 +4,6 @@ import-linter's contract `acyclic_siblings` compares whole packages, which is st
 `retrieval.infrastructure`, whose sweep looks at the models.
 """
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 import grimp
@@ -14,7 +12,7 @@ import pytest
 from ragsite.settings import BASE_DIR
 
 
-def test_no_module_imports_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_module_imports_itself(monkeypatch):
     monkeypatch.syspath_prepend(str(BASE_DIR))
     graph = grimp.build_graph("bench", "ragsite", "evaluation", "chat", "retrieval", cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}

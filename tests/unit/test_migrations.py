@@ -4,15 +4,11 @@ What it writes must still be accepted, and what it reads must still be there. A 
 here says in `old_code_survives` why it does all the same.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import pytest
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.operations.base import Operation
 
 # The number of the last migration of the first release.
 RULED_AFTER = dict.fromkeys(("chat", "evaluation", "ragsite", "retrieval"), 1)
@@ -31,7 +27,7 @@ SQL = re.compile(
 )
 
 
-def doubts(migration: migrations.Migration) -> Iterator[str]:
+def doubts(migration):
     """What the release before might not survive."""
     if getattr(migration, "old_code_survives", ""):
         return
@@ -51,31 +47,31 @@ def doubts(migration: migrations.Migration) -> Iterator[str]:
             yield f"{found[0]} in SQL."
 
 
-def needs_value(field: models.Field) -> bool:
+def needs_value(field):
     is_column = not field.many_to_many and not isinstance(field, models.GeneratedField)
     return is_column and not field.null and not field.has_db_default()
 
 
-def keeps_column(migration: migrations.Migration, operation: migrations.AlterField) -> bool:
+def keeps_column(migration, operation):
     """Whether what the database knows of the field stays the same: choices and names are Python's."""
     before = MigrationLoader(None).project_state((migration.app_label, migration.name), at_end=False)
     old = before.models[migration.app_label, operation.model_name_lower].fields[operation.name]
     return in_database(old) == in_database(operation.field)
 
 
-def in_database(field: models.Field) -> tuple[str, object, object]:
+def in_database(field):
     _, path, arguments, options = field.deconstruct()
     return path, arguments, {name: value for name, value in options.items() if name not in field.non_db_attrs}
 
 
-def flat(operations: list[Operation]) -> Iterator[Operation]:
+def flat(operations):
     for operation in operations:
         yield operation
         if isinstance(operation, migrations.SeparateDatabaseAndState):
             yield from flat(operation.database_operations)
 
 
-def test_the_release_before_survives_new_migrations() -> None:
+def test_the_release_before_survives_new_migrations():
     known = MigrationLoader(None).disk_migrations
     found = {
         f"{app}.{name}": told
@@ -97,9 +93,9 @@ def test_the_release_before_survives_new_migrations() -> None:
         (migrations.SeparateDatabaseAndState([migrations.DeleteModel("answer")]), True),
     ],
 )
-def test_what_is_doubtful(operation: Operation, is_doubtful: bool) -> None:
+def test_what_is_doubtful(operation, is_doubtful):
     migration = migrations.Migration("9999_new", "chat")
     migration.operations = [operation]
     assert bool(list(doubts(migration))) == is_doubtful
-    migration.old_code_survives = "Nothing has read it since 0.2."  # type: ignore[attr-defined]
+    migration.old_code_survives = "Nothing has read it since 0.2."
     assert not list(doubts(migration))

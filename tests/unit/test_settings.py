@@ -1,19 +1,17 @@
 """A search setting is declared once, and everything that shows settings follows."""
 
-from __future__ import annotations
-
 from retrieval.admin.profile_admin import FIELDSETS, METHOD_NAMES, SearchProfileForm
 from retrieval.profile_settings import SETTINGS, ProfileSettings
 from retrieval.types import SearchMethod
 from tests.support import settings_table
 
 
-def test_the_manual_has_every_setting_as_it_is_declared() -> None:
+def test_the_manual_has_every_setting_as_it_is_declared():
     page = settings_table.PAGE.read_text()
     assert settings_table.table() in page, "run `python -m tests.support.settings_table`"
 
 
-def test_the_form_has_a_field_in_a_section_for_every_setting() -> None:
+def test_the_form_has_a_field_in_a_section_for_every_setting():
     shown = [name for _title, options in FIELDSETS for name in options["fields"]]
     assert sorted(shown) == sorted([*SETTINGS, "note"])
     assert set(METHOD_NAMES) == set(SearchMethod)
@@ -25,7 +23,7 @@ def test_the_form_has_a_field_in_a_section_for_every_setting() -> None:
             assert field.required is not bool(setting.when_empty)
 
 
-def test_a_method_asked_for_by_name_is_searched_without_what_was_tuned() -> None:
+def test_a_method_asked_for_by_name_is_searched_without_what_was_tuned():
     tuned = ProfileSettings(reranker="http", score_threshold=1.0, rrf_k=5, top_k=3)
     published = tuned.as_published(SearchMethod.RRF)
     assert (published.method, published.rrf_k, published.score_threshold) == (SearchMethod.RRF, 60, None)

@@ -1,11 +1,8 @@
 """The interface speaks Dutch: whole, with the same placeholders, and as compiled."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
-from babel.messages.catalog import Catalog
 
 from tests.support import catalogue
 
@@ -14,16 +11,16 @@ _PLACEHOLDER = re.compile(r"%\(\w+\)[sdif]|%[srd%]|\{\w*\}")
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
-def translated(request: pytest.FixtureRequest) -> Catalog:
+def translated(request):
     return catalogue.catalogue(request.param)
 
 
 @pytest.fixture(scope="module")
-def strings() -> list[catalogue.Found]:
+def strings():
     return catalogue.strings()
 
 
-def test_every_string_of_the_site_is_translated(translated: Catalog, strings: list[catalogue.Found]) -> None:
+def test_every_string_of_the_site_is_translated(translated, strings):
     missing = []
     for string in strings:
         if not catalogue.is_translated(translated.get(string.id, string.context)):
@@ -31,14 +28,12 @@ def test_every_string_of_the_site_is_translated(translated: Catalog, strings: li
     assert not missing, "Run `make messages` and translate:\n" + "\n".join(missing)
 
 
-def test_no_string_is_translated_that_the_site_does_not_have(
-    translated: Catalog, strings: list[catalogue.Found]
-) -> None:
+def test_no_string_is_translated_that_the_site_does_not_have(translated, strings):
     known = {(string.id, string.context) for string in strings}
     assert not [message.id for message in translated if message.id and (message.id, message.context) not in known]
 
 
-def test_a_translation_has_the_placeholders_of_its_string(translated: Catalog) -> None:
+def test_a_translation_has_the_placeholders_of_its_string(translated):
     for message in translated:
         if not message.id or not catalogue.is_translated(message):
             continue
@@ -47,5 +42,5 @@ def test_a_translation_has_the_placeholders_of_its_string(translated: Catalog) -
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_django_reads_is_what_was_translated(language: str) -> None:
+def test_what_django_reads_is_what_was_translated(language):
     assert catalogue.path_of(language, ".mo").read_bytes() == catalogue.compiled(catalogue.catalogue(language))

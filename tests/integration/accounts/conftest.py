@@ -1,35 +1,29 @@
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.test import Client
 
-from tests.support.oidc_provider import Provider, oidc_provider
+from tests.support.oidc_provider import oidc_provider
 
 PASSWORD = "a long enough one"
 
 
-def is_signed_in(client: Client) -> bool:
+def is_signed_in(client):
     return "_auth_user_id" in client.session
 
 
 @pytest.fixture(autouse=True)
-def _no_limits_of_other_tests(db: None) -> None:
+def _no_limits_of_other_tests(db):
     cache.clear()
 
 
 @pytest.fixture(scope="module")
-def _provider() -> Iterator[Provider]:
+def _provider():
     with oidc_provider() as running:
         yield running
 
 
 @pytest.fixture
-def provider(_provider: Provider, settings: Any) -> Provider:
+def provider(_provider, settings):
     """A provider that the site signs in with."""
     app = {
         "provider_id": "sso",
@@ -43,18 +37,17 @@ def provider(_provider: Provider, settings: Any) -> Provider:
 
 
 @pytest.fixture
-def sign_in_at(provider: Provider) -> Callable[..., Any]:
+def sign_in_at(provider):
     """``sign_in_at(client, "ada")``: the code flow, to the answer that the site gives in the end."""
 
-    def _sign_in(client: Client, subject: str, next_page: str = "/", **query: str) -> Any:
+    def _sign_in(client, subject, next_page="/", **query):
         begun = client.get("/accounts/oidc/sso/login/", {"process": "login", "next": next_page, **query})
         assert begun.status_code == 302, begun.content.decode()
-        back = provider.authorize(begun["Location"], subject)
-        return client.get(back.removeprefix("http://testserver"))
+        return client.get(provider.authorize(begun["Location"], subject).removeprefix("http://testserver"))
 
     return _sign_in
 
 
 @pytest.fixture
-def administrator() -> User:
+def administrator():
     return User.objects.create_superuser("admin", "admin@example.org", PASSWORD)

@@ -1,10 +1,7 @@
 """Accounts of readers: signing in by name or address, signing up, invitations, passwords, mail."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
@@ -20,28 +17,23 @@ from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 NEW = {"password1": "quite another one", "password2": "quite another one"}
 
 
-def sign_in(client: Client, name: str, password: str = PASSWORD, page: str = "/accounts/login/", **fields: str) -> Any:
+def sign_in(client, name, password=PASSWORD, page="/accounts/login/", **fields):
     return client.post(page, {"username": name, "password": password, **fields})
 
 
 @pytest.fixture
-def reader() -> User:
+def reader():
     return User.objects.create_user("rita", "Rita@example.org", PASSWORD)
 
 
 @pytest.fixture
-def mail(settings: Any, mailoutbox: list[Any]) -> list[Any]:
+def mail(settings, mailoutbox):
     settings.MAIL_IS_SENT = True
     return mailoutbox
 
 
-# Signing in ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["rita", "rita@example.org", "RITA@example.org"])
-def test_a_reader_signs_in_by_name_or_address_and_goes_back_to_the_page(
-    client: Client, reader: User, settings: Any, name: str
-) -> None:
+def test_a_reader_signs_in_by_name_or_address_and_goes_back_to_the_page(client, reader, settings, name):
     settings.CHAT_REQUIRES_LOGIN = True
     asked = client.get("/conversations/?q=pump")["Location"]
     assert asked == "/accounts/login/?next=/conversations/%3Fq%3Dpump"
@@ -50,7 +42,7 @@ def test_a_reader_signs_in_by_name_or_address_and_goes_back_to_the_page(
     assert client.get("/accounts/").status_code == 200
 
 
-def test_failures_with_name_and_address_count_as_one(client: Client, reader: User, settings: Any) -> None:
+def test_failures_with_name_and_address_count_as_one(client, reader, settings):
     settings.SIGN_IN_FAILURES = 4
     for name in ("rita", "rita@example.org"):
         for _ in range(2):
@@ -61,19 +53,14 @@ def test_failures_with_name_and_address_count_as_one(client: Client, reader: Use
     assert not is_signed_in(client)
 
 
-def test_an_address_of_two_accounts_signs_in_neither(client: Client, reader: User) -> None:
+def test_an_address_of_two_accounts_signs_in_neither(client, reader):
     User.objects.create_user("other", "rita@example.org", PASSWORD)
     assert sign_in(client, "rita@example.org").status_code == 200
     assert sign_in(client, "rita").status_code == 302
 
 
-# Passwords -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ticked", [True, False])
-def test_a_new_password_revokes_the_keys_unless_the_box_is_cleared(
-    client: Client, reader: User, mail: list[Any], ticked: bool
-) -> None:
+def test_a_new_password_revokes_the_keys_unless_the_box_is_cleared(client, reader, mail, ticked):
     changed_by_form = issue_key(reader, "Laptop", [Scope.ASK])
     sign_in(client, "rita")
     page = client.get("/accounts/password/change/").content.decode()
@@ -92,7 +79,7 @@ def test_a_new_password_revokes_the_keys_unless_the_box_is_cleared(
         assert (key.revoked_at is not None) == ticked
 
 
-def test_an_address_that_was_replaced_resets_nothing(client: Client, reader: User, mail: list[Any]) -> None:
+def test_an_address_that_was_replaced_resets_nothing(client, reader, mail):
     EmailAddress.objects.create(user=reader, email="rita@example.org", verified=True, primary=True)
     reader.email = "new@example.org"
     reader.save()
@@ -100,9 +87,7 @@ def test_an_address_that_was_replaced_resets_nothing(client: Client, reader: Use
     assert not any("/password/reset/key/" in message.body for message in mail)
 
 
-def test_without_mail_the_page_says_so_and_nothing_is_written(
-    client: Client, reader: User, mailoutbox: list[Any]
-) -> None:
+def test_without_mail_the_page_says_so_and_nothing_is_written(client, reader, mailoutbox):
     for response in (
         client.get("/accounts/password/reset/"),
         client.post("/accounts/password/reset/", {"email": "rita@example.org"}),
@@ -111,9 +96,7 @@ def test_without_mail_the_page_says_so_and_nothing_is_written(
     assert mailoutbox == []
 
 
-def test_a_mail_server_that_does_not_answer_is_told(
-    client: Client, reader: User, mail: list[Any], settings: Any
-) -> None:
+def test_a_mail_server_that_does_not_answer_is_told(client, reader, mail, settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     for address in ("rita@example.org", "nobody@example.org"):
@@ -122,10 +105,7 @@ def test_a_mail_server_that_does_not_answer_is_told(
         assert "could not be sent" in response.content.decode()
 
 
-# Signing up ----------------------------------------------------------------------------------------------------------
-
-
-def test_signing_up_is_off(client: Client) -> None:
+def test_signing_up_is_off(client):
     assert "currently closed" in client.get("/accounts/signup/").content.decode()
     client.post("/accounts/signup/", {"email": "new@example.org", **NEW})
     assert not User.objects.exists()
@@ -133,12 +113,12 @@ def test_signing_up_is_off(client: Client) -> None:
 
 
 @pytest.fixture
-def by_domain(settings: Any, mail: list[Any]) -> list[Any]:
+def by_domain(settings, mail):
     settings.SIGN_UP, settings.SIGN_UP_DOMAINS = "domain", ["example.org"]
     return mail
 
 
-def test_an_address_of_the_domain_is_confirmed_before_anything_opens(client: Client, by_domain: list[Any]) -> None:
+def test_an_address_of_the_domain_is_confirmed_before_anything_opens(client, by_domain):
     assert "/accounts/signup/" in client.get("/accounts/login/").content.decode()
     client.post("/accounts/signup/", {"email": "New@Example.org", **NEW})
     assert not is_signed_in(client)
@@ -160,23 +140,20 @@ def test_an_address_of_the_domain_is_confirmed_before_anything_opens(client: Cli
 
 
 @pytest.mark.parametrize("email", ["new@example.com", "new@sub.example.org", "new@example.org.evil.example", "a@b"])
-def test_other_addresses_are_refused(client: Client, by_domain: list[Any], email: str) -> None:
+def test_other_addresses_are_refused(client, by_domain, email):
     client.post("/accounts/signup/", {"email": email, **NEW})
     assert not User.objects.exists()
 
 
-def test_an_account_that_exists_is_not_told(client: Client, by_domain: list[Any], reader: User) -> None:
+def test_an_account_that_exists_is_not_told(client, by_domain, reader):
     there = client.post("/accounts/signup/", {"email": "rita@example.org", **NEW})
     fresh = Client().post("/accounts/signup/", {"email": "new@example.org", **NEW})
     assert (there.status_code, there["Location"]) == (fresh.status_code, fresh["Location"])
     assert not is_signed_in(client)
 
 
-# Invitations ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def invited(settings: Any, administrator: User) -> str:
+def invited(settings, administrator):
     """The path of an invitation's link."""
     settings.SIGN_UP = "invitation"
     hashed = digest_of("token")
@@ -185,7 +162,7 @@ def invited(settings: Any, administrator: User) -> str:
     return "/accounts/invitation/token/"
 
 
-def test_an_invitation_makes_one_account_with_its_address_and_groups(client: Client, invited: str) -> None:
+def test_an_invitation_makes_one_account_with_its_address_and_groups(client, invited):
     assert client.get(invited)["Location"] == "/accounts/signup/"
     assert "guest@example.com" in client.get("/accounts/signup/").content.decode()
     response = client.post("/accounts/signup/", {"email": "mallory@example.com", **NEW})
@@ -201,7 +178,7 @@ def test_an_invitation_makes_one_account_with_its_address_and_groups(client: Cli
     assert "currently closed" in again.get("/accounts/signup/").content.decode()
 
 
-def test_two_visitors_with_one_link_make_one_account(invited: str) -> None:
+def test_two_visitors_with_one_link_make_one_account(invited):
     one, two = Client(), Client()
     for client in (one, two):
         client.get(invited)
@@ -212,7 +189,7 @@ def test_two_visitors_with_one_link_make_one_account(invited: str) -> None:
 
 
 @pytest.mark.parametrize("reason", ["expired", "unknown", "withdrawn", "off", "no passwords"])
-def test_an_invitation_that_is_not_open_opens_nothing(client: Client, invited: str, settings: Any, reason: str) -> None:
+def test_an_invitation_that_is_not_open_opens_nothing(client, invited, settings, reason):
     client.get(invited)
     if reason == "expired":
         Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -230,9 +207,7 @@ def test_an_invitation_that_is_not_open_opens_nothing(client: Client, invited: s
     assert not User.objects.filter(email="guest@example.com").exists()
 
 
-def test_an_administrator_invites_and_sees_the_link_once(
-    client: Client, settings: Any, administrator: User, mail: list[Any]
-) -> None:
+def test_an_administrator_invites_and_sees_the_link_once(client, settings, administrator, mail):
     settings.SIGN_UP = "invitation"
     client.force_login(administrator)
     expires = timezone.now() + timedelta(days=2)
@@ -242,8 +217,7 @@ def test_an_administrator_invites_and_sees_the_link_once(
         follow=True,
     )
     [link] = re.findall(r"http://testserver(/accounts/invitation/([^/]+)/)", response.content.decode())
-    invitation = Invitation.objects.get()
-    assert invitation.token_hash == digest_of(link[1])
+    assert Invitation.objects.get().token_hash == digest_of(link[1])
     assert link[1] not in str(Invitation.objects.values())
     assert link[1] not in client.get("/admin/ragsite/invitation/").content.decode()
     [message] = mail
@@ -251,7 +225,7 @@ def test_an_administrator_invites_and_sees_the_link_once(
     assert Client().get(link[0]).status_code == 302
 
 
-def test_who_may_not_change_accounts_gives_no_groups_by_invitation(client: Client, settings: Any) -> None:
+def test_who_may_not_change_accounts_gives_no_groups_by_invitation(client, settings):
     settings.SIGN_UP = "invitation"
     helper = User.objects.create_user("helper", is_staff=True)
     helper.user_permissions.set(Permission.objects.filter(codename__in=["add_invitation", "view_invitation"]))
@@ -264,16 +238,13 @@ def test_who_may_not_change_accounts_gives_no_groups_by_invitation(client: Clien
     assert client.post("/admin/ragsite/invitation/add/", {"email": "a@b.example", **expires}).status_code == 302
 
 
-def test_nobody_is_invited_who_has_an_account(client: Client, administrator: User, reader: User) -> None:
+def test_nobody_is_invited_who_has_an_account(client, administrator, reader):
     client.force_login(administrator)
     fields = {"email": "rita@example.org", "expires_at_0": "2099-01-01", "expires_at_1": "12:00:00"}
     assert "There is an account" in client.post("/admin/ragsite/invitation/add/", fields).content.decode()
 
 
-# Administrators ------------------------------------------------------------------------------------------------------
-
-
-def test_the_last_administrator_with_a_password_stays_one_in_the_admin(client: Client, administrator: User) -> None:
+def test_the_last_administrator_with_a_password_stays_one_in_the_admin(client, administrator):
     client.force_login(administrator)
     User.objects.create_superuser("from-elsewhere")
     page = f"/admin/auth/user/{administrator.pk}"

@@ -1,15 +1,9 @@
 """What strangers send to the pages of accounts: refused on a page, never with an error of the server."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.integration.accounts.conftest import PASSWORD
-from tests.support.oidc_provider import Provider
 
 GETS = [
     "/accounts/oidc/sso/login/callback/",
@@ -41,7 +35,7 @@ GETS = [
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_addresses_that_nobody_links_to(provider: Provider, administrator: User, signed_in: bool) -> None:
+def test_addresses_that_nobody_links_to(provider, administrator, signed_in):
     client = Client(raise_request_exception=False)
     for path in GETS:
         if signed_in:
@@ -64,7 +58,7 @@ def test_addresses_that_nobody_links_to(provider: Provider, administrator: User,
         {},
     ],
 )
-def test_odd_names_and_passwords(administrator: User, fields: dict[str, Any]) -> None:
+def test_odd_names_and_passwords(administrator, fields):
     client = Client(raise_request_exception=False)
     for headers in ({}, {"X-Requested-With": "XMLHttpRequest", "Accept": "application/json"}):
         response = client.post("/accounts/login/", fields, headers=headers)
@@ -73,7 +67,7 @@ def test_odd_names_and_passwords(administrator: User, fields: dict[str, Any]) ->
         client.logout()
 
 
-def test_a_sign_in_without_the_forms_token_is_refused(administrator: User) -> None:
+def test_a_sign_in_without_the_forms_token_is_refused(administrator):
     client = Client(enforce_csrf_checks=True)
     for path in ("/accounts/login/", "/accounts/logout/", "/accounts/signup/", "/accounts/password/reset/"):
         response = client.post(path, {"username": "admin", "password": PASSWORD, "email": "a@example.org"})

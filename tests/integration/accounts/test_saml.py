@@ -3,15 +3,10 @@
 pip install -r requirements-saml.txt
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import zlib
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -33,7 +28,7 @@ IDP = "https://idp.example/metadata"
 class IdentityProvider:
     """A key, and assertions signed with it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "idp.example")])
         now = datetime.now(UTC)
@@ -52,10 +47,10 @@ class IdentityProvider:
         self.certificate = certificate.public_bytes(serialization.Encoding.PEM).decode()
 
     @property
-    def certificate_line(self) -> str:
+    def certificate_line(self):
         return "".join(line for line in self.certificate.splitlines() if "-----" not in line)
 
-    def respond(self, request_id: str, site: str, subject: str, attributes: dict[str, list[str]]) -> str:
+    def respond(self, request_id, site, subject, attributes):
         from onelogin.saml2.utils import OneLogin_Saml2_Utils as Utils
 
         acs = f"{site}/accounts/saml/sso/acs/"
@@ -93,12 +88,12 @@ class IdentityProvider:
 
 
 @pytest.fixture
-def idp() -> IdentityProvider:
+def idp():
     return IdentityProvider()
 
 
 @pytest.fixture
-def site(idp: IdentityProvider, tmp_path: Path) -> Iterator[WebServer]:
+def site(idp, tmp_path):
     server = WebServer(
         tmp_path / "web.log",
         SAML_ENTITY_ID=IDP,
@@ -111,10 +106,9 @@ def site(idp: IdentityProvider, tmp_path: Path) -> Iterator[WebServer]:
 
 
 @pytest.fixture
-def sign_in(site: WebServer) -> Callable[..., requests.Response]:
-    def _sign_in(browser: requests.Session, signer: IdentityProvider, **attributes: Any) -> requests.Response:
-        page = browser.get(f"{site.url}/accounts/login/")
-        assert "Sign in with SAML" in page.text
+def sign_in(site):
+    def _sign_in(browser, signer, **attributes):
+        assert "Sign in with SAML" in browser.get(f"{site.url}/accounts/login/").text
         begun = browser.get(f"{site.url}/accounts/saml/sso/login/?process=login", allow_redirects=False)
         [request] = parse_qs(urlsplit(begun.headers["Location"]).query)["SAMLRequest"]
         [request_id] = re.findall(r'ID="([^"]+)"', zlib.decompress(base64.b64decode(request), -15).decode())
@@ -124,21 +118,17 @@ def sign_in(site: WebServer) -> Callable[..., requests.Response]:
     return _sign_in
 
 
-def test_an_assertion_signs_in_and_its_groups_follow(
-    idp: IdentityProvider, sign_in: Callable[..., requests.Response]
-) -> None:
+def test_an_assertion_signs_in_and_its_groups_follow(idp, sign_in):
     sign_in(requests.Session(), idp, uid=["ada"], email=["Ada@example.org"], groups=["engineers", "writers"])
     ada = User.objects.get()
     assert (ada.username, ada.email) == ("ada", "ada@example.org")
     assert {group.name for group in ada.groups.all()} == {"engineers", "writers"}
     browser = requests.Session()
-    answer = sign_in(browser, idp, uid=["ada"], groups=["writers"])
-    assert answer.status_code == 200
+    assert sign_in(browser, idp, uid=["ada"], groups=["writers"]).status_code == 200
     assert "sessionid" in browser.cookies
     assert {group.name for group in User.objects.get().groups.all()} == {"writers"}
 
 
-def test_an_assertion_of_another_key_is_refused(sign_in: Callable[..., requests.Response]) -> None:
-    answer = sign_in(requests.Session(), IdentityProvider(), uid=["mallory"])
-    assert "Third-Party Login Failure" in answer.text
+def test_an_assertion_of_another_key_is_refused(sign_in):
+    assert "Third-Party Login Failure" in sign_in(requests.Session(), IdentityProvider(), uid=["mallory"]).text
     assert not User.objects.exists()

@@ -1,9 +1,5 @@
 """A second factor: asked at every way to sign in, guessed only so often, demanded of staff by a setting."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import (
@@ -20,24 +16,24 @@ from ragsite.accounts import sign_in_limits
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 
 
-def code_of(secret: str) -> str:
+def code_of(secret):
     # Of the present step, with one before and one behind: it still holds when the next step begins.
     _before, now, _next = yield_hotp_counters_from_time()
     return str(format_hotp_value(hotp_value(secret, now)))
 
 
 @pytest.fixture
-def secret(administrator: User) -> str:
+def secret(administrator):
     secret = str(generate_totp_secret())
     TOTP.activate(administrator, secret)
     return secret
 
 
-def sign_in(client: Client, page: str = "/accounts/login/") -> Any:
+def sign_in(client, page="/accounts/login/"):
     return client.post(page, {"username": "admin", "password": PASSWORD})
 
 
-def test_a_code_is_asked_after_the_password(client: Client, secret: str) -> None:
+def test_a_code_is_asked_after_the_password(client, secret):
     assert sign_in(client)["Location"] == "/accounts/2fa/authenticate/"
     assert not is_signed_in(client)
     assert client.post("/accounts/2fa/authenticate/", {"code": "000000"}).status_code == 200
@@ -46,16 +42,15 @@ def test_a_code_is_asked_after_the_password(client: Client, secret: str) -> None
     assert client.get("/admin/").status_code == 200
 
 
-def test_a_password_alone_opens_nothing_elsewhere(client: Client, secret: str) -> None:
-    page = sign_in(client, "/admin/login/")
-    assert "needs more than a password" in page.content.decode()
+def test_a_password_alone_opens_nothing_elsewhere(client, secret):
+    assert "needs more than a password" in sign_in(client, "/admin/login/").content.decode()
     assert not is_signed_in(client)
     basic = client.get("/api/v1/conversations/", headers={"Authorization": "Basic YWRtaW46YSBsb25nIGVub3VnaCBvbmU="})
     assert basic.status_code == 401
     assert "needs more than a password" in basic.json()["detail"]
 
 
-def test_codes_are_guessed_only_so_often(client: Client, secret: str, settings: Any) -> None:
+def test_codes_are_guessed_only_so_often(client, secret, settings):
     settings.SIGN_IN_FAILURES = 3
     sign_in(client)
     for _ in range(3):
@@ -66,9 +61,7 @@ def test_codes_are_guessed_only_so_often(client: Client, secret: str, settings: 
     assert not is_signed_in(client)
 
 
-def test_codes_are_guessed_only_so_often_from_all_addresses_together(
-    secret: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_codes_are_guessed_only_so_often_from_all_addresses_together(secret, monkeypatch):
     monkeypatch.setattr(sign_in_limits, "ACCOUNT_FAILURES", 3)
     statuses = []
     for number in range(5):
@@ -78,13 +71,11 @@ def test_codes_are_guessed_only_so_often_from_all_addresses_together(
     assert statuses == [200] * 3 + [429] * 2
 
 
-def test_secrets_are_stored_encrypted(secret: str) -> None:
+def test_secrets_are_stored_encrypted(secret):
     assert secret not in str(list(Authenticator.objects.values()))
 
 
-def test_the_admin_stays_closed_to_staff_without_a_second_factor_where_it_is_required(
-    client: Client, administrator: User, settings: Any
-) -> None:
+def test_the_admin_stays_closed_to_staff_without_a_second_factor_where_it_is_required(client, administrator, settings):
     assert sign_in(client).status_code == 302
     assert client.get("/admin/").status_code == 200
     settings.STAFF_REQUIRES_MFA = True
@@ -96,15 +87,13 @@ def test_the_admin_stays_closed_to_staff_without_a_second_factor_where_it_is_req
     assert client.get("/admin/retrieval/document/").status_code == 200
 
 
-def test_a_reader_is_not_asked_for_one(client: Client, settings: Any) -> None:
+def test_a_reader_is_not_asked_for_one(client, settings):
     settings.STAFF_REQUIRES_MFA = True
     User.objects.create_user("rita", password=PASSWORD)
     assert client.post("/accounts/login/", {"username": "rita", "password": PASSWORD})["Location"] == "/"
 
 
-def test_an_administrator_sees_no_secrets_and_may_remove_a_second_factor(
-    client: Client, administrator: User, secret: str
-) -> None:
+def test_an_administrator_sees_no_secrets_and_may_remove_a_second_factor(client, administrator, secret):
     client.force_login(administrator)
     row = Authenticator.objects.get(type="totp")
     page = client.get(f"/admin/mfa/authenticator/{row.pk}/change/").content.decode()

@@ -1,10 +1,5 @@
 """Signing in with a provider, the code flow over HTTP: accounts, groups, rights, refusals."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from allauth.core.exceptions import ImmediateHttpResponse
 from django.contrib.auth.models import Group, Permission, User
@@ -15,20 +10,15 @@ from ragsite.accounts import claims
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.claims import Claims
 from ragsite.models.account import ClaimedRights
-from retrieval.models import Collection, CollectionGrant
+from retrieval.models import CollectionGrant
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
-from tests.support.oidc_provider import Provider
-
-SignIn = Callable[..., Any]
 
 
-def groups_of(name: str) -> set[str]:
+def groups_of(name):
     return set(User.objects.get(username=name).groups.values_list("name", flat=True))
 
 
-def test_an_account_is_made_with_its_groups_and_the_page_that_was_wanted_opens(
-    client: Client, provider: Provider, sign_in_at: SignIn
-) -> None:
+def test_an_account_is_made_with_its_groups_and_the_page_that_was_wanted_opens(client, provider, sign_in_at):
     provider.knows("ada", groups=["engineers", "/hr"], name="Ada Lovelace")
     response = sign_in_at(client, "ada", "/conversations/?q=pump")
     assert (response.status_code, response["Location"]) == (302, "/conversations/?q=pump")
@@ -39,7 +29,7 @@ def test_an_account_is_made_with_its_groups_and_the_page_that_was_wanted_opens(
     assert client.session.get_expiry_age() <= 12 * 3600
 
 
-def test_no_request_prolongs_a_session_of_the_provider(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+def test_no_request_prolongs_a_session_of_the_provider(client, provider, sign_in_at):
     provider.knows("ada")
     sign_in_at(client, "ada")
     ends_at = Session.objects.get(session_key=client.session.session_key).expire_date
@@ -50,9 +40,7 @@ def test_no_request_prolongs_a_session_of_the_provider(client: Client, provider:
     assert Session.objects.get(session_key=client.session.session_key).expire_date == ends_at
 
 
-def test_groups_follow_the_claim_at_each_sign_in_and_what_was_given_by_hand_stays(
-    client: Client, provider: Provider, sign_in_at: SignIn
-) -> None:
+def test_groups_follow_the_claim_at_each_sign_in_and_what_was_given_by_hand_stays(client, provider, sign_in_at):
     provider.knows("bea", groups=["engineers", "writers"])
     sign_in_at(client, "bea")
     by_hand = Group.objects.create(name="by hand")
@@ -66,11 +54,8 @@ def test_groups_follow_the_claim_at_each_sign_in_and_what_was_given_by_hand_stay
     assert User.objects.count() == 1
 
 
-def test_a_claim_gives_a_group_with_permissions_only_when_the_mapping_names_it(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any
-) -> None:
-    curators = Group.objects.create(name="curators")
-    curators.permissions.add(Permission.objects.get(codename="add_document"))
+def test_a_claim_gives_a_group_with_permissions_only_when_the_mapping_names_it(client, provider, sign_in_at, settings):
+    Group.objects.create(name="curators").permissions.add(Permission.objects.get(codename="add_document"))
     provider.knows("cal", groups=["curators", "readers"])
     sign_in_at(client, "cal")
     assert groups_of("cal") == {"readers"}
@@ -79,12 +64,10 @@ def test_a_claim_gives_a_group_with_permissions_only_when_the_mapping_names_it(
     assert groups_of("cal") == {"curators"}
 
 
-def test_a_named_group_makes_staff_until_it_is_taken_away(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
-) -> None:
+def test_a_named_group_makes_staff_until_it_is_taken_away(client, provider, sign_in_at, settings, administrator):
     settings.OIDC_STAFF_GROUP = "site-staff"
 
-    def is_staff(*groups: str) -> bool:
+    def is_staff(*groups):
         provider.knows("dee", groups=list(groups))
         sign_in_at(Client(), "dee")
         return User.objects.get(username="dee").is_staff
@@ -96,7 +79,7 @@ def test_a_named_group_makes_staff_until_it_is_taken_away(
     assert is_staff(), "given by hand"
 
 
-def test_a_claim_gives_no_group_that_changes_a_collection(settings: Any, collection: Collection) -> None:
+def test_a_claim_gives_no_group_that_changes_a_collection(settings, collection):
     settings.OIDC_GROUPS = {}
     for name, role in (("law", CollectionGrant.Role.CURATOR), ("care", CollectionGrant.Role.READER)):
         CollectionGrant.objects.create(collection=collection, group=Group.objects.create(name=name), role=role)
@@ -105,13 +88,10 @@ def test_a_claim_gives_no_group_that_changes_a_collection(settings: Any, collect
     assert list(user.groups.values_list("name", flat=True)) == ["care"]
 
 
-def test_the_last_administrator_with_a_password_keeps_the_rights(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
-) -> None:
+def test_the_last_administrator_with_a_password_keeps_the_rights(client, provider, sign_in_at, settings, administrator):
     settings.OIDC_STAFF_GROUP, settings.OIDC_JOIN_BY_EMAIL = "site-staff", True
     claimed = ClaimedRights.objects.create(user=administrator, is_staff=True)
-    sole = claims.is_last_local_administrator(administrator)
-    assert sole
+    assert claims.is_last_local_administrator(administrator)
     provider.knows("boss", email="admin@example.org")
     assert sign_in_at(client, "boss").status_code == 302
     administrator.refresh_from_db()
@@ -125,14 +105,14 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(
     assert (administrator.is_staff, claimed.is_staff) == (False, False)
 
 
-def test_superusers_without_a_password_do_not_count_as_local_administrators(administrator: User) -> None:
+def test_superusers_without_a_password_do_not_count_as_local_administrators(administrator):
     User.objects.create_superuser("from-elsewhere")
     User.objects.create_superuser("gone", password=PASSWORD, is_active=False)
     assert claims.is_last_local_administrator(administrator)
     assert not claims.is_last_local_administrator(User.objects.get(username="from-elsewhere"))
 
 
-def test_a_username_is_never_an_address(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+def test_a_username_is_never_an_address(client, provider, sign_in_at):
     """Entra sends one. It could be the address of another account, which signs in with it."""
     User.objects.create_user("bob", "bob@example.org", PASSWORD)
     provider.knows("eve", preferred_username="bob@example.org", email_verified=False)
@@ -141,17 +121,14 @@ def test_a_username_is_never_an_address(client: Client, provider: Provider, sign
     assert Client().post("/accounts/login/", {"username": "bob@example.org", "password": PASSWORD}).status_code == 302
 
 
-# Joining and refusing ------------------------------------------------------------------------------------------------
-
-
-def refused(response: Any, caplog: pytest.LogCaptureFixture, reason: str) -> bool:
+def refused(response, caplog, reason):
     page = response.content.decode()
     return response.status_code == 403 and "You cannot be signed in" in page and reason in caplog.text
 
 
 def test_an_account_is_joined_by_a_verified_address_where_the_setting_allows_it(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+    client, provider, sign_in_at, settings, caplog
+):
     eva = User.objects.create_user("eva-local", "Eva@example.org", PASSWORD)
     provider.knows("eva", groups=["engineers"])
     assert refused(sign_in_at(client, "eva"), caplog, "another account has the e-mail address")
@@ -171,8 +148,8 @@ def test_an_account_is_joined_by_a_verified_address_where_the_setting_allows_it(
 
 @pytest.mark.parametrize("verified", [False, "false", None])
 def test_an_address_that_is_not_verified_joins_nothing_and_is_not_stored(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, verified: Any
-) -> None:
+    client, provider, sign_in_at, settings, verified
+):
     settings.OIDC_JOIN_BY_EMAIL = True
     User.objects.create_user("fay-local", "fay@example.org", PASSWORD)
     provider.knows("fay", email_verified=verified)
@@ -181,9 +158,7 @@ def test_an_address_that_is_not_verified_joins_nothing_and_is_not_stored(
     assert User.objects.get(username="fay").email == ""
 
 
-def test_other_domains_are_refused_at_each_sign_in(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_domains_are_refused_at_each_sign_in(client, provider, sign_in_at, settings, caplog):
     provider.knows("gus")
     assert sign_in_at(client, "gus").status_code == 302
     settings.OIDC_DOMAINS = ["example.com"]
@@ -195,7 +170,7 @@ def test_other_domains_are_refused_at_each_sign_in(
     assert refused(sign_in_at(other, "gus"), caplog, "allowed domain")
 
 
-def test_an_inactive_account_stays_outside(client: Client, provider: Provider, sign_in_at: SignIn) -> None:
+def test_an_inactive_account_stays_outside(client, provider, sign_in_at):
     provider.knows("ira")
     sign_in_at(client, "ira")
     User.objects.update(is_active=False)
@@ -204,9 +179,7 @@ def test_an_inactive_account_stays_outside(client: Client, provider: Provider, s
     assert not is_signed_in(other)
 
 
-def test_nothing_but_signing_in_is_begun_by_a_link(
-    client: Client, provider: Provider, sign_in_at: SignIn, administrator: User, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_but_signing_in_is_begun_by_a_link(client, provider, sign_in_at, administrator, caplog):
     """Another site could lead an administrator through it, and have its own account at the provider joined."""
     client.force_login(administrator)
     provider.knows("mallory")
@@ -215,14 +188,12 @@ def test_nothing_but_signing_in_is_begun_by_a_link(
 
 
 @pytest.mark.parametrize("target", ["//evil.example", "http://[bad"])
-def test_nobody_is_sent_to_another_site(client: Client, provider: Provider, sign_in_at: SignIn, target: str) -> None:
+def test_nobody_is_sent_to_another_site(client, provider, sign_in_at, target):
     provider.knows("mia")
     assert sign_in_at(client, "mia", target)["Location"] == "/"
 
 
-def test_what_goes_wrong_at_the_provider_is_said_on_a_page(
-    client: Client, provider: Provider, settings: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_goes_wrong_at_the_provider_is_said_on_a_page(client, provider, settings, caplog):
     settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"]["server_url"] = "http://localhost:1"
     response = client.get("/accounts/oidc/sso/login/", {"process": "login"})
     assert response.status_code == 502
@@ -230,12 +201,7 @@ def test_what_goes_wrong_at_the_provider_is_said_on_a_page(
     assert "could not be asked" in caplog.text
 
 
-# Without passwords ---------------------------------------------------------------------------------------------------
-
-
-def test_without_local_passwords_administrators_alone_keep_theirs(
-    client: Client, settings: Any, administrator: User
-) -> None:
+def test_without_local_passwords_administrators_alone_keep_theirs(client, settings, administrator):
     settings.LOCAL_PASSWORDS = False
     User.objects.create_user("kim", "kim@example.org", PASSWORD, is_staff=True)
     for page in ("/accounts/login/", "/admin/login/"):
@@ -246,9 +212,7 @@ def test_without_local_passwords_administrators_alone_keep_theirs(
         client.logout()
 
 
-def test_an_account_of_the_provider_gets_no_password_here(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, mailoutbox: Any
-) -> None:
+def test_an_account_of_the_provider_gets_no_password_here(client, provider, sign_in_at, settings, mailoutbox):
     settings.MAIL_IS_SENT = True
     provider.knows("lea")
     sign_in_at(client, "lea")
@@ -260,12 +224,10 @@ def test_an_account_of_the_provider_gets_no_password_here(
     assert not User.objects.get(username="lea").has_usable_password()
 
 
-def test_a_passkey_signs_in_nobody_whom_the_provider_signs_in(
-    client: Client, provider: Provider, sign_in_at: SignIn, settings: Any, administrator: User
-) -> None:
+def test_a_passkey_signs_in_nobody_whom_the_provider_signs_in(client, provider, sign_in_at, settings, administrator):
     """It would go on working after the provider has removed the person."""
 
-    def is_let_in(user: User) -> bool:
+    def is_let_in(user):
         login = {"email_verification": "none", "signal_kwargs": None, "email": None, "signup": False}
         try:
             return AccountAdapter(request).pre_login(request, user, redirect_url=None, **login) is None

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,7 +9,7 @@ from tests.support.remembered import remembered
 QUESTION = "How many days of paid holiday does an employee have?"
 
 
-def read_events(raw: bytes) -> list[tuple[str, str, dict[str, Any]]]:
+def read_events(raw):
     """Id, name and payload of each event of a stream."""
     events = []
     for block in raw.decode().split("\n\n"):

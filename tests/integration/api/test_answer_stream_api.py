@@ -1,42 +1,37 @@
 """Coming back to an answer that is being written, and ending it."""
 
-from __future__ import annotations
-
 import uuid
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
-from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation
 from chat.streaming import asking
-from retrieval.models import Collection
 from tests.integration.api.conftest import QUESTION, read_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def begun() -> Answer:
+def begun():
     """A question asked by a program that keeps no cookies."""
     from django.contrib.auth.models import AnonymousUser
 
     return asking.begin(QUESTION, user=AnonymousUser(), visitor="")
 
 
-def url(answer_id: object, what: str = "stream") -> str:
+def url(answer_id, what="stream"):
     return f"/api/v1/answers/{answer_id}/{what}/"
 
 
-async def follow(answer: Answer, query: str = "", **headers: str) -> list[tuple[str, str, dict[str, Any]]]:
+async def follow(answer, query="", **headers):
     response = await AsyncClient().get(url(answer.pk) + query, headers=headers)
     assert response.status_code == 200, response.content
     assert response["Content-Type"].startswith("text/event-stream")
     return read_events(b"".join([part async for part in response.streaming_content]))
 
 
-async def test_a_stream_goes_on_behind_the_last_event_that_was_read(handbook: Collection) -> None:
+async def test_a_stream_goes_on_behind_the_last_event_that_was_read(handbook):
     answer = await sync_to_async(begun)()
     whole = await follow(answer)
     assert [name for _, name, _ in whole][0 :: len(whole) - 1] == ["searched", "completed"]
@@ -50,23 +45,21 @@ async def test_a_stream_goes_on_behind_the_last_event_that_was_read(handbook: Co
     assert answer.attempts == 1
 
 
-async def test_readers_of_streams_accept_nothing_else(handbook: Collection) -> None:
-    answer = await sync_to_async(begun)()
-    events = await follow(answer, Accept="text/event-stream")
-    assert events[-1][1] == "completed"
+async def test_readers_of_streams_accept_nothing_else(handbook):
+    assert (await follow(await sync_to_async(begun)(), Accept="text/event-stream"))[-1][1] == "completed"
     refused = await AsyncClient().get(url(uuid.uuid4()), headers={"Accept": "text/event-stream"})
     assert refused.status_code == 404
     assert refused.json() == {"detail": "This does not exist, or is not yours."}
 
 
 @pytest.mark.parametrize("after", ["1", "1-", "a-1", "1-2-3", "-1-2", "1-1%0a", "9999999999-1", "²-1"])
-def test_an_id_that_is_none_is_refused(api: APIClient, collection: Collection, after: str) -> None:
+def test_an_id_that_is_none_is_refused(api, collection, after):
     response = api.get(url(begun().pk) + f"?after={after}")
     assert response.status_code == 400
     assert list(response.json()) == ["after"]
 
 
-def test_a_finished_answer_stays_as_it_is(api: APIClient, collection: Collection) -> None:
+def test_a_finished_answer_stays_as_it_is(api, collection):
     answer = Answer.objects.create(
         conversation=Conversation.objects.create(), question="Why?", status=Answer.Status.COMPLETED, text="So."
     )

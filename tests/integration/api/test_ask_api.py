@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import time
 import uuid
@@ -151,8 +149,7 @@ def test_a_program_without_cookies_leaves_no_session_and_is_known_by_its_answers
     response = ask(api)
     assert not response.cookies
     assert not Session.objects.exists()
-    another = APIClient()
-    assert rate(another, response.json()["answer_id"], {"helpful": True}).status_code == 201
+    assert rate(APIClient(), response.json()["answer_id"], {"helpful": True}).status_code == 201
 
 
 def test_feedback_is_kept_and_replaced(visitor, handbook):

@@ -1,10 +1,6 @@
 """OpenAI's protocol where its client does not look: every refusal's form, and what happens when an answer breaks."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,7 +12,6 @@ from chat.api.completions import WITHDRAWN
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.types import AnswerToken, Completed, Failed
-from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,26 +21,25 @@ MESSAGES = [{"role": "user", "content": QUESTION}]
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
-def complete(client: Any, **fields: Any) -> Any:
+def complete(client, **fields):
     return client.post(URL, json.dumps({"messages": MESSAGES, **fields}), content_type="application/json")
 
 
-def told(response: Any) -> dict[str, Any]:
+def told(response):
     """The refusal, which has OpenAI's form and nothing else."""
     body = response.json()
     assert list(body) == ["error"]
     assert set(body["error"]) == {"message", "type", "param", "code"}
     assert isinstance(body["error"]["message"], str)
-    error: dict[str, Any] = body["error"]
-    return error
+    return body["error"]
 
 
 @pytest.fixture
-def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def answered(monkeypatch):
     """``answered(event, ...)``: what writing an answer brings from now on."""
 
-    def set_events(*events: Any) -> None:
-        async def write(*args: Any, **kwargs: Any) -> Any:
+    def set_events(*events):
+        async def write(*args, **kwargs):
             for event in events:
                 if isinstance(event, Exception):
                     raise event
@@ -56,7 +50,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return set_events
 
 
-async def stream(**fields: Any) -> list[Any]:
+async def stream(**fields):
     """The chunks of a completion, read whole, and its end."""
     response = await complete(AsyncClient(), stream=True, **fields)
     assert response.status_code == 200
@@ -67,15 +61,12 @@ async def stream(**fields: Any) -> list[Any]:
     return [line if line == "[DONE]" else json.loads(line) for line in lines]
 
 
-def content(chunks: list[Any]) -> str:
+def content(chunks):
     return "".join(
         chunk["choices"][0]["delta"].get("content", "")
         for chunk in chunks
         if isinstance(chunk, dict) and "choices" in chunk
     )
-
-
-# Refusals ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -106,7 +97,7 @@ def content(chunks: list[Any]) -> str:
         ({"messages": MESSAGES, "stream_options": {"include_usage": 7}}, "stream_options.include_usage"),
     ],
 )
-def test_a_bad_request_names_what_is_wrong(api: APIClient, collection: Collection, body: Any, param: str) -> None:
+def test_a_bad_request_names_what_is_wrong(api, collection, body, param):
     response = api.post(URL, json.dumps(body), content_type="application/json")
     assert response.status_code == 400, response.content
     error = told(response)
@@ -115,7 +106,7 @@ def test_a_bad_request_names_what_is_wrong(api: APIClient, collection: Collectio
     assert not Answer.objects.exists()
 
 
-def test_a_body_that_is_too_large_and_an_address_that_is_not_offered(api: APIClient, collection: Collection) -> None:
+def test_a_body_that_is_too_large_and_an_address_that_is_not_offered(api, collection):
     large = api.post(URL, b" " * (6 * 2**20), content_type="application/json")
     assert (large.status_code, told(large)["type"]) == (413, "invalid_request_error")
     response = api.post("/v1/responses")
@@ -123,9 +114,7 @@ def test_a_body_that_is_too_large_and_an_address_that_is_not_offered(api: APICli
 
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Bearer nonsense", "Token nonsense", "Bearer two words", "Digest"])
-def test_credentials_that_are_not_understood_are_not_passed_over(
-    api: APIClient, collection: Collection, header: str
-) -> None:
+def test_credentials_that_are_not_understood_are_not_passed_over(api, collection, header):
     response = api.get("/v1/models", HTTP_AUTHORIZATION=header)
     assert response.status_code == 401
     assert told(response)["code"] == "invalid_api_key"
@@ -133,26 +122,21 @@ def test_credentials_that_are_not_understood_are_not_passed_over(
 
 
 @pytest.mark.parametrize("header", ["Bearer", "Bearer ", "Bearer none", "bearer EMPTY", "Token sk-no-key"])
-def test_a_key_that_is_a_placeholder_is_none(
-    api: APIClient, collection: Collection, header: str, settings: Any
-) -> None:
+def test_a_key_that_is_a_placeholder_is_none(api, collection, header, settings):
     assert api.get("/v1/models", HTTP_AUTHORIZATION=header).status_code == 200
     settings.CHAT_REQUIRES_LOGIN = True
     response = api.get("/v1/models", HTTP_AUTHORIZATION=header)
     assert (response.status_code, told(response)["code"]) == (401, "invalid_api_key")
 
 
-def test_a_browsers_session_is_no_key(collection: Collection, settings: Any) -> None:
+def test_a_browsers_session_is_no_key(collection, settings):
     settings.CHAT_REQUIRES_LOGIN = True
     browser = APIClient()
     browser.force_login(User.objects.create_user("reader"))
     assert complete(browser).status_code == 401
 
 
-# What becomes of an answer -------------------------------------------------------------------------------------------
-
-
-async def test_a_failed_stream_ends_with_the_error(collection: Collection, answered: Callable[..., None]) -> None:
+async def test_a_failed_stream_ends_with_the_error(collection, answered):
     answered(AnswerToken("The pump"), Failed("The model does not answer. Please try again."))
     *_, failed, done = await stream()
     message = "The model does not answer. Please try again."
@@ -160,18 +144,14 @@ async def test_a_failed_stream_ends_with_the_error(collection: Collection, answe
     assert done == "[DONE]"
 
 
-async def test_a_refusal_that_was_not_streamed_is_said_at_the_end(
-    collection: Collection, answered: Callable[..., None]
-) -> None:
+async def test_a_refusal_that_was_not_streamed_is_said_at_the_end(collection, answered):
     answered(Completed("The documents do not say.", (), refused=True, generator="tiny"))
     chunks = await stream()
     assert content(chunks) == "The documents do not say."
     assert chunks[-2]["refused"] is True
 
 
-async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces_it(
-    collection: Collection, answered: Callable[..., None]
-) -> None:
+async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces_it(collection, answered):
     answered(
         AnswerToken("The pump weighs "),
         Completed("3450 grams.", (), refused=False, generator="extractive", notice="The model broke off."),
@@ -181,20 +161,18 @@ async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces
     assert (chunks[-2]["answer"], chunks[-2]["notice"]) == ("3450 grams.", "The model broke off.")
 
 
-async def test_space_around_the_answer_is_no_replacement(collection: Collection, answered: Callable[..., None]) -> None:
+async def test_space_around_the_answer_is_no_replacement(collection, answered):
     answered(
         AnswerToken("\n 3450 "), AnswerToken("grams. \n"), Completed("3450 grams.", (), refused=False, generator="tiny")
     )
     assert content(await stream()) == "\n 3450 grams. \n"
 
 
-async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collection, monkeypatch):
     completed = {"answer": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
     completed |= {"refused": False, "repeats": False}
 
-    async def interrupted(answer_id: Any, after: str = "", **_options: object) -> Any:
+    async def interrupted(answer_id, after="", **_options):
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
             yield StreamedEvent(name=name, payload=payload)
         yield streams.passing("ping")
@@ -206,9 +184,7 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(
     assert chunks[-2]["answer"] == "Twenty-five."
 
 
-def test_the_schema_describes_the_protocol(
-    api: APIClient, collection: Collection, answered: Callable[..., None]
-) -> None:
+def test_the_schema_describes_the_protocol(api, collection, answered):
     answered(Completed("Yes.", (), refused=False, generator="tiny"))
     schema = api.get("/api/schema/?format=json").json()
     assert {URL, "/v1/embeddings", "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])

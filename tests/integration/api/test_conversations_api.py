@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import uuid
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,7 +7,6 @@ from rest_framework.test import APIClient
 
 from chat.conversations import reach
 from chat.models import Answer, Conversation
-from retrieval.models import Collection
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
@@ -19,11 +14,11 @@ pytestmark = pytest.mark.django_db
 URL = "/api/v1/conversations/"
 
 
-def url(conversation: Conversation | uuid.UUID) -> str:
+def url(conversation):
     return f"{URL}{getattr(conversation, 'pk', conversation)}/"
 
 
-def conversation(*questions: str, **fields: Any) -> Conversation:
+def conversation(*questions, **fields):
     """A conversation whose answers are the questions in capitals."""
     made = Conversation.objects.create(title=questions[0], **fields)
     for question in questions:
@@ -34,22 +29,22 @@ def conversation(*questions: str, **fields: Any) -> Conversation:
 
 
 @pytest.fixture
-def reader() -> User:
+def reader():
     return User.objects.create_user("reader")
 
 
 @pytest.fixture
-def reader_api(reader: User) -> APIClient:
+def reader_api(reader):
     client = APIClient(raise_request_exception=False)
     client.credentials(HTTP_AUTHORIZATION=f"Token {key_of(reader)}")
     return client
 
 
 @pytest.fixture
-def browser() -> Callable[[str], APIClient]:
+def browser():
     """A browser without an account, that has asked before under this name."""
 
-    def browse(name: str) -> APIClient:
+    def browse(name):
         client = APIClient(raise_request_exception=False)
         session = client.session
         session[reach.VISITOR_KEY] = name
@@ -59,15 +54,13 @@ def browser() -> Callable[[str], APIClient]:
     return browse
 
 
-def listed(client: APIClient, **query: Any) -> list[str]:
+def listed(client, **query):
     response = client.get(URL, query)
     assert response.status_code == 200, response.content
     return [found["title"] for found in response.json()["results"]]
 
 
-def test_one_sees_ones_own_the_newest_first(
-    reader: User, reader_api: APIClient, api: APIClient, staff_api: APIClient, browser: Callable[[str], APIClient]
-) -> None:
+def test_one_sees_ones_own_the_newest_first(reader, reader_api, api, staff_api, browser):
     conversation("the reader's first", owner=reader, updated_at=timezone.now() - timezone.timedelta(days=1))
     conversation("the reader's second", owner=reader)
     conversation("a visitor's", visitor="one")
@@ -79,7 +72,7 @@ def test_one_sees_ones_own_the_newest_first(
     assert listed(staff_api) == []
 
 
-def test_the_list_is_paged(reader: User, reader_api: APIClient) -> None:
+def test_the_list_is_paged(reader, reader_api):
     for number in range(5):
         conversation(f"question {number}", owner=reader)
     body = reader_api.get(URL, {"limit": 2, "offset": 4}).json()
@@ -89,9 +82,8 @@ def test_the_list_is_paged(reader: User, reader_api: APIClient) -> None:
     assert "offset=2" in body["previous"]
 
 
-def test_a_conversation_comes_with_its_answers(reader: User, reader_api: APIClient, collection: Collection) -> None:
-    made = conversation("first?", "second?", owner=reader, collection=collection)
-    body = reader_api.get(url(made)).json()
+def test_a_conversation_comes_with_its_answers(reader, reader_api, collection):
+    body = reader_api.get(url(conversation("first?", "second?", owner=reader, collection=collection))).json()
     assert body["title"] == "first?"
     assert body["collection"] == "library"
     told = [(answer["question"], answer["answer"], answer["status"]) for answer in body["answers"]]
@@ -101,9 +93,7 @@ def test_a_conversation_comes_with_its_answers(reader: User, reader_api: APIClie
     assert set(body) == set(schema["ConversationWithAnswers"]["properties"])
 
 
-def test_reading_takes_the_same_number_of_queries_however_long_it_is(
-    reader: User, reader_api: APIClient, django_assert_max_num_queries: Any
-) -> None:
+def test_reading_takes_the_same_number_of_queries_however_long_it_is(reader, reader_api, django_assert_max_num_queries):
     made = conversation(*(f"question {number}?" for number in range(20)), owner=reader)
     for first in conversation(*(f"question {number}?" for number in range(20))).answers.all():
         made.answers.filter(question=first.question).update(repeats=first)
@@ -111,7 +101,7 @@ def test_reading_takes_the_same_number_of_queries_however_long_it_is(
         assert len(reader_api.get(url(made)).json()["answers"]) == 20
 
 
-def test_a_conversation_is_forgotten_with_its_answers(reader: User, reader_api: APIClient) -> None:
+def test_a_conversation_is_forgotten_with_its_answers(reader, reader_api):
     made, kept = conversation("first?", owner=reader), conversation("kept?", owner=reader)
     assert reader_api.delete(url(made)).status_code == 204
     assert reader_api.get(url(made)).status_code == 404
@@ -120,14 +110,11 @@ def test_a_conversation_is_forgotten_with_its_answers(reader: User, reader_api: 
 
 
 @pytest.mark.parametrize("method", ["get", "delete"])
-def test_somebody_elses_is_not_found(
-    reader: User, api: APIClient, staff_api: APIClient, browser: Callable[[str], APIClient], method: str
-) -> None:
+def test_somebody_elses_is_not_found(reader, api, staff_api, browser, method):
     users, visitors = conversation("a user's?", owner=reader), conversation("a visitor's?", visitor="one")
 
-    def status(client: APIClient, made: Conversation | uuid.UUID) -> int:
-        code: int = getattr(client, method)(url(made)).status_code
-        return code
+    def status(client, made):
+        return getattr(client, method)(url(made)).status_code
 
     other = APIClient()
     other.force_authenticate(User.objects.create_user("other"))
@@ -137,11 +124,11 @@ def test_somebody_elses_is_not_found(
     assert status(browser("one"), visitors) in (200, 204)
 
 
-def test_what_a_program_without_cookies_asked_is_reached_by_its_id(api: APIClient) -> None:
+def test_what_a_program_without_cookies_asked_is_reached_by_its_id(api):
     made = conversation("first?")
     assert api.get(url(made)).status_code == 200
     assert api.delete(url(made)).status_code == 204
 
 
-def test_looking_around_begins_no_session(api: APIClient) -> None:
+def test_looking_around_begins_no_session(api):
     assert not api.get(URL).cookies

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -17,7 +15,7 @@ URL = "/api/v1/documents/"
 MP3 = b"ID3\x04" + bytes(20)
 
 
-def file(name: str, data: bytes | str = "# Title\n\nSome text to be found.\n") -> SimpleUploadedFile:
+def file(name, data="# Title\n\nSome text to be found.\n"):
     return SimpleUploadedFile(name, data.encode() if isinstance(data, str) else data)
 
 
@@ -39,8 +37,7 @@ def test_an_upload_is_accepted_and_queued(staff_api, collection, django_capture_
     assert accepted["source"] == "guides/01.md"
     assert accepted["changed"] is True
     document = Document.objects.get(pk=accepted["id"])
-    assert document.title == "Guide"
-    assert document.metadata == {"office": "Ghent"}
+    assert (document.title, document.metadata) == ("Guide", {"office": "Ghent"})
     assert document.file.read().startswith(b"# Title")
     assert len(callbacks) == 1
 
@@ -122,8 +119,7 @@ def test_no_file_broken_multipart_too_many_files_and_other_types(staff_api, coll
     broken = staff_api.post(URL, b"--x\r\nrubbish", content_type="multipart/form-data; boundary=x")
     assert broken.status_code == 400
     assert staff_api.post(URL, b"", content_type="multipart/form-data").status_code == 400
-    many = upload(staff_api, *[file(f"{number}.md") for number in range(101)])
-    assert many.status_code == 400
+    assert upload(staff_api, *[file(f"{number}.md") for number in range(101)]).status_code == 400
     assert not Document.objects.exists()
 
 
@@ -131,8 +127,7 @@ def test_documents_are_listed_by_collection_and_status(staff_api, collection, in
     ready = ingest(collection, "ready.md", "# Ready\n\nWords.")
     failed = ingest(collection, "failed.txt", " \n ")
     assert failed.status == Document.Status.FAILED
-    everything = staff_api.get(URL).json()
-    assert everything["count"] == 2
+    assert staff_api.get(URL).json()["count"] == 2
     listed = staff_api.get(URL, {"status": "failed"}).json()["results"]
     assert [row["id"] for row in listed] == [failed.pk]
     assert "failed.txt" in listed[0]["error"]
@@ -163,8 +158,7 @@ def test_one_document(staff_api, collection, ingest):
 
 
 def test_tokens_work_and_a_session_needs_a_csrf_token(collection, staff):
-    program = APIClient(HTTP_AUTHORIZATION=f"Token {key_of(staff)}")
-    assert upload(program, file("a.md")).status_code == 202
+    assert upload(APIClient(HTTP_AUTHORIZATION=f"Token {key_of(staff)}"), file("a.md")).status_code == 202
     browser = APIClient(enforce_csrf_checks=True)
     browser.force_login(staff)
     assert upload(browser, file("b.md")).status_code == 403

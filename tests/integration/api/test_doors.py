@@ -1,10 +1,5 @@
 """What every door of the site does alike: the API, OpenAI's protocol, and the Model Context Protocol."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError
@@ -15,7 +10,7 @@ from chat.answering import pipeline
 from chat.models import Answer, QuestionBudget
 from chat.streaming import asking
 from chat.types import Failed
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,19 +19,19 @@ QUESTION = "When is the merger with Initech announced?"
 FAILED = "The model does not answer. Please try again."
 
 
-def over_mcp(client: APIClient, tool: str, **arguments: Any) -> Any:
+def over_mcp(client, tool, **arguments):
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     return client.post("/mcp", message, format="json", HTTP_ACCEPT="application/json, text/event-stream")
 
 
-ASKING: dict[str, Callable[[APIClient], Any]] = {
+ASKING = {
     "ask": lambda client: client.post("/api/v1/ask/", {"question": QUESTION}, format="json"),
     "completions": lambda client: client.post(
         "/v1/chat/completions", {"messages": [{"role": "user", "content": QUESTION}]}, format="json"
     ),
     "mcp": lambda client: over_mcp(client, "ask", question=QUESTION),
 }
-SEARCHING: dict[str, Callable[[APIClient], Any]] = {
+SEARCHING = {
     "search": lambda client: client.post("/api/v1/search/", {"query": QUESTION}, format="json"),
     "mcp": lambda client: over_mcp(client, "search", query=QUESTION),
 }
@@ -49,23 +44,21 @@ all_doors = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def secret(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def secret(collection, ingest):
     closed = Collection.objects.create(slug="secret", name="Secret", visibility="staff")
     ingest(closed, "plans.md", "# Plans\n\nThe merger with Initech is announced in March.")
     return closed
 
 
 @all_doors
-def test_private_documents_are_told_to_staff_alone(door: Any, api: APIClient, secret: Collection) -> None:
+def test_private_documents_are_told_to_staff_alone(door, api, secret):
     editor = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(User.objects.create_user('editor', is_staff=True))}")
     assert "March" in door(editor).content.decode()
     assert "March" not in door(api).content.decode()
 
 
 @all_doors
-def test_a_site_that_requires_login_refuses_strangers(
-    door: Any, api: APIClient, collection: Collection, settings: Any
-) -> None:
+def test_a_site_that_requires_login_refuses_strangers(door, api, collection, settings):
     answer = asking.begin(QUESTION, user=User.objects.create_user("reader"), visitor="")
     settings.CHAT_REQUIRES_LOGIN = True
     assert door(api).status_code == 401
@@ -77,9 +70,7 @@ def test_a_site_that_requires_login_refuses_strangers(
 
 @asking_doors
 @pytest.mark.parametrize("limit", ["rate", "budget"])
-def test_questions_are_counted_together(
-    door: Any, limit: str, collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_questions_are_counted_together(door, limit, collection, monkeypatch):
     reader = User.objects.create_user("reader")
     client = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
     if limit == "rate":
@@ -97,18 +88,14 @@ def test_questions_are_counted_together(
 
 
 @pytest.mark.parametrize("door", SEARCHING.values(), ids=SEARCHING)
-def test_searches_are_counted_together(
-    door: Any, api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searches_are_counted_together(door, api, collection, monkeypatch):
     monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"ask": "1/min", "search": "1/min"})
     assert [SEARCHING["search"](api).status_code, door(api).status_code] == [200, 429]
 
 
 @asking_doors
-def test_a_failed_answer_says_why(
-    door: Any, api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(*_args: Any, **_options: Any) -> Any:
+def test_a_failed_answer_says_why(door, api, collection, monkeypatch):
+    async def fail(*_args, **_options):
         yield Failed(FAILED)
 
     monkeypatch.setattr(pipeline, "answer", fail)
@@ -120,10 +107,8 @@ def test_a_failed_answer_says_why(
 
 @all_doors
 @pytest.mark.parametrize("fault", [OperationalError("server at 10.1.2.3 is gone"), KeyError("10.1.2.3")])
-def test_a_fault_is_told_without_its_words(
-    door: Any, fault: Exception, api: APIClient, collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def break_down(*_args: Any, **_options: Any) -> None:
+def test_a_fault_is_told_without_its_words(door, fault, api, collection, monkeypatch):
+    def break_down(*_args, **_options):
         raise fault
 
     monkeypatch.setattr(asking, "begin", break_down)
@@ -143,7 +128,7 @@ def test_a_fault_is_told_without_its_words(
     ],
     ids=lambda raw: raw[:12],
 )
-def test_a_body_that_is_no_request_is_refused(api: APIClient, collection: Collection, address: str, raw: bytes) -> None:
+def test_a_body_that_is_no_request_is_refused(api, collection, address, raw):
     response = api.post(address, raw, content_type="application/json")
     assert (response.status_code, len(response.json())) == (400, 1)
     assert ("error" in response.json()) == address.startswith("/v1/")

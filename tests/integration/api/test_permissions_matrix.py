@@ -1,9 +1,6 @@
 """Every address of the API and every kind of caller: who may call it. An address without a row here fails."""
 
-from __future__ import annotations
-
 import uuid
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
@@ -13,7 +10,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from tests.support.addresses import addresses
 
 pytestmark = pytest.mark.django_db
@@ -21,16 +18,16 @@ pytestmark = pytest.mark.django_db
 # Who asked is "asker"; the two of staff have not asked.
 CALLERS = ["anonymous", "other", "staff without", "staff with", "superuser", "asker"]
 ALL_PERMISSIONS = [
-    *("view_document", "add_document", "delete_document", "add_collection", "view_answer", "change_answer"),
+    *("view_document", "add_document", "delete_document", "add_collection", "view_answer", "change_answer")
 ]
 
 
-def same(code: int) -> list[int]:
+def same(code):
     return [code] * 6
 
 
 # Name of the address and method: what each of CALLERS gets.
-EXPECTED: dict[tuple[str, str], list[int]] = {
+EXPECTED = {
     ("schema", "GET"): same(200),
     ("api_docs", "GET"): same(200),
     ("retrieval_api:search", "POST"): same(400),
@@ -55,10 +52,10 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     # Whatever the method.
     ("openai_api:not_offered", "GET"): same(404),
 }
-BODIES: dict[str, dict[str, Any]] = {"chat_api:feedback": {"helpful": True}}
+BODIES = {"chat_api:feedback": {"helpful": True}}
 
 
-def test_every_address_and_method_has_its_row() -> None:
+def test_every_address_and_method_has_its_row():
     offered = set()
     for name, route, view in addresses():
         if route.startswith(("/api/", "/v1/")):
@@ -71,7 +68,7 @@ def test_every_address_and_method_has_its_row() -> None:
 
 
 @pytest.fixture
-def people() -> dict[str, Any]:
+def people():
     made = {
         "anonymous": AnonymousUser(),
         "other": User.objects.create_user("other"),
@@ -85,7 +82,7 @@ def people() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "method"), EXPECTED, ids=lambda part: part)
-def test_who_may_call_it(name: str, method: str, people: dict[str, Any], collection: Collection) -> None:
+def test_who_may_call_it(name, method, people, collection):
     cache.clear()
     got = []
     for caller in CALLERS:
@@ -124,13 +121,13 @@ def test_who_may_call_it(name: str, method: str, people: dict[str, Any], collect
     assert dict(zip(CALLERS, got, strict=True)) == dict(zip(CALLERS, EXPECTED[name, method], strict=True))
 
 
-def test_who_may_add_and_not_change_does_not_replace(collection: Collection) -> None:
+def test_who_may_add_and_not_change_does_not_replace(collection):
     adder = User.objects.create_user("adder", is_staff=True)
     adder.user_permissions.add(Permission.objects.get(codename="add_document"))
     client = APIClient()
     client.force_authenticate(adder)
 
-    def upload(data: bytes) -> Any:
+    def upload(data):
         body = {"file": SimpleUploadedFile("a.md", data), "collection": collection.slug}
         return client.post("/api/v1/documents/", body, format="multipart")
 

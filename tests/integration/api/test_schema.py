@@ -1,20 +1,14 @@
 """The schema tells the truth: what the API really answers is what the schema says, refusals included."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import jsonschema
 import pytest
-from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from chat.models import Answer, Conversation, Feedback
-from retrieval.models import Collection, Document
 
 pytestmark = pytest.mark.django_db
 
@@ -22,19 +16,18 @@ REFUSALS = {"400", "401", "403", "404", "405", "429", "503"}
 
 
 @cache
-def described() -> dict[str, Any]:
+def described():
     """What the site says of its API. To make it takes longer than most of these tests."""
-    found: dict[str, Any] = APIClient().get("/api/schema/?format=json").json()
-    return found
+    return APIClient().get("/api/schema/?format=json").json()
 
 
 @pytest.fixture
-def schema() -> dict[str, Any]:
+def schema():
     return described()
 
 
 @pytest.fixture
-def answer(staff: User) -> Answer:
+def answer(staff):
     conversation = Conversation.objects.create(owner=staff, title="The pump")
     made = Answer.objects.create(
         conversation=conversation, question="How heavy?", text="Heavy.", status="completed", search_method="zscore"
@@ -43,24 +36,22 @@ def answer(staff: User) -> Answer:
     return made
 
 
-def assert_told(schema: dict[str, Any], path: str, response: Any) -> None:
+def assert_told(schema, path, response):
     """The response's status, media type and body are among those that the schema names for its operation."""
     method = response.request["REQUEST_METHOD"].lower()
     operations = schema["paths"][path]
     # An operation that is refused for its method has the refusals of the others.
-    operation = operations.get(method) or next(iter(operations.values()))
-    told = operation["responses"][str(response.status_code)]
+    told = (operations.get(method) or next(iter(operations.values())))["responses"][str(response.status_code)]
     for header in told.get("headers", {}):
         assert header in response.headers
-    content = told["content"][response.headers["Content-Type"].partition(";")[0]]
-    plain = as_json_schema(content["schema"])
+    plain = as_json_schema(told["content"][response.headers["Content-Type"].partition(";")[0]]["schema"])
     plain["components"] = as_json_schema(schema["components"])
     jsonschema.Draft202012Validator(plain, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).validate(
         response.json()
     )
 
 
-def as_json_schema(node: Any) -> Any:
+def as_json_schema(node):
     """OpenAPI 3.0's `nullable` in the words of JSON Schema."""
     if isinstance(node, list):
         return [as_json_schema(each) for each in node]
@@ -70,7 +61,7 @@ def as_json_schema(node: Any) -> Any:
     return {"anyOf": [plain, {"type": "null"}]} if node.get("nullable") is True else plain
 
 
-def test_every_operation_names_its_refusals(schema: dict[str, Any]) -> None:
+def test_every_operation_names_its_refusals(schema):
     seen = 0
     for path, operations in schema["paths"].items():
         if path == "/api/schema/":
@@ -87,8 +78,8 @@ def test_every_operation_names_its_refusals(schema: dict[str, Any]) -> None:
     assert seen >= 18
 
 
-def test_an_open_site_says_that_no_key_is_needed(api: APIClient, settings: Any) -> None:
-    def security(path: str, method: str) -> Any:
+def test_an_open_site_says_that_no_key_is_needed(api, settings):
+    def security(path, method):
         return api.get("/api/schema/?format=json").json()["paths"][path][method]["security"]
 
     assert {} in security("/api/v1/ask/", "post")
@@ -120,17 +111,13 @@ def test_an_open_site_says_that_no_key_is_needed(api: APIClient, settings: Any) 
         ("get", "/v1/models", {"headers": {"Authorization": "Basic eDp4"}}, 401),
     ],
 )
-def test_refusals_are_as_the_schema_says(
-    api: APIClient, schema: dict[str, Any], method: str, path: str, options: dict[str, Any], status: int
-) -> None:
+def test_refusals_are_as_the_schema_says(api, schema, method, path, options, status):
     response = getattr(api, method)(path, **options)
     assert response.status_code == status
     assert_told(schema, path.partition("?")[0], response)
 
 
-def test_a_refusal_for_too_many_requests_is_as_the_schema_says(
-    api: APIClient, schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_for_too_many_requests_is_as_the_schema_says(api, schema, monkeypatch):
     from rest_framework.throttling import ScopedRateThrottle
 
     monkeypatch.setattr(ScopedRateThrottle, "THROTTLE_RATES", {"search": "1/min", "ask": "1/min"})
@@ -140,13 +127,7 @@ def test_a_refusal_for_too_many_requests_is_as_the_schema_says(
     assert_told(schema, "/api/v1/search/", response)
 
 
-def test_answers_are_as_the_schema_says(
-    staff_api: APIClient,
-    schema: dict[str, Any],
-    answer: Answer,
-    collection: Collection,
-    ingest: Callable[..., Document],
-) -> None:
+def test_answers_are_as_the_schema_says(staff_api, schema, answer, collection, ingest):
     document = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     for path, values in {
         "/api/v1/answers/{answer_id}/": {"answer_id": answer.pk},
@@ -165,7 +146,7 @@ def test_answers_are_as_the_schema_says(
     assert_told(schema, "/api/v1/search/", found)
 
 
-def test_operations_are_grouped_and_have_titles(schema: dict[str, Any]) -> None:
+def test_operations_are_grouped_and_have_titles(schema):
     groups = {tag["name"] for tag in schema["tags"]}
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
@@ -191,23 +172,19 @@ UNKNOWN, NO_FLAG, NO_TEXT = ["Unknown field."], ["This must be true or false."],
         ),
     ],
 )
-def test_what_is_unknown_or_of_another_type_is_refused_by_name(
-    staff_api: APIClient, path: str, body: Any, refusal: Any
-) -> None:
+def test_what_is_unknown_or_of_another_type_is_refused_by_name(staff_api, path, body, refusal):
     response = staff_api.post(path, json.dumps(body), content_type="application/json")
     assert (response.status_code, response.json()) == (400, refusal)
 
 
-def test_no_reason_may_be_given_as_an_empty_one(staff_api: APIClient, answer: Answer) -> None:
+def test_no_reason_may_be_given_as_an_empty_one(staff_api, answer):
     url = f"/api/v1/answers/{answer.pk}/feedback/"
     response = staff_api.post(url, {"helpful": False, "reason": ""}, format="json")
     assert response.status_code == 200
     assert response.json()["reason"] == ""
 
 
-def test_both_names_of_the_last_event_are_looked_at(
-    staff_api: APIClient, schema: dict[str, Any], answer: Answer
-) -> None:
+def test_both_names_of_the_last_event_are_looked_at(staff_api, schema, answer):
     url = f"/api/v1/answers/{answer.pk}/stream/?after=1-2"
     response = staff_api.get(url, headers={"Last-Event-ID": "the last"})
     assert (response.status_code, list(response.json())) == (400, ["Last-Event-ID"])

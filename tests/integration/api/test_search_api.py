@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -198,9 +196,6 @@ def test_staff_add_collections(api, staff_api):
     assert "text_search_configuration" in wrong.json()
 
 
-# Filters --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 @remembered
 def papers(collection, ingest):
@@ -282,6 +277,5 @@ def test_why_a_model_did_not_reformulate_is_for_staff(api, staff_api, papers, se
         "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "tiny"},
     }
     body = {"query": "hand hygiene " * 20, "explain": True}
-    told = post(staff_api, **body).json()["trace"]["reformulation"]
-    assert "could not be reached" in told["notice"]
+    assert "could not be reached" in post(staff_api, **body).json()["trace"]["reformulation"]["notice"]
     assert post(api, **body).json()["trace"]["reformulation"]["notice"] == ""

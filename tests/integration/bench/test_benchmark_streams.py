@@ -1,7 +1,5 @@
 """The readers of the benchmark of open streams, on a model that writes slowly. What it prints is not tested."""
 
-from __future__ import annotations
-
 import asyncio
 
 from bench.speed.slow_model import slow_model
@@ -9,13 +7,13 @@ from bench.speed.streams import read_all
 from tests.support.site import free_port, wait_until
 
 
-def test_a_reader_tells_why_it_read_nothing() -> None:
+def test_a_reader_tells_why_it_read_nothing():
     (away,) = asyncio.run(read_all(free_port(), ["How?"], "none"))
     assert away.error.startswith("ConnectionRefusedError")
     assert away.first == {}
 
 
-def test_readers_hang_up_when_there_was_enough() -> None:
+def test_readers_hang_up_when_there_was_enough():
     with slow_model(tokens=100_000, token_seconds=0.02) as model:
         port = int(model.url.split(":")[2].split("/")[0])
         readings = asyncio.run(read_all(port, ["How?"] * 2, "none", enough=lambda _: model.writing == 2))

@@ -1,12 +1,7 @@
 """Measuring whole answers, on a small set whose figures can be told beforehand."""
 
-from __future__ import annotations
-
 import io
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -35,7 +30,7 @@ FOREIGN = {
 }
 
 
-def write_set(folder: Path, queries: Mapping[str, Any] = QUERIES, unanswerable: Sequence[str] = ()) -> Path:
+def write_set(folder, queries=QUERIES, unanswerable=()):
     folder.mkdir(parents=True)
     write_lines(
         folder / "corpus.jsonl", [{"_id": pk, "title": title, "text": text} for pk, (title, text) in CORPUS.items()]
@@ -50,22 +45,21 @@ def write_set(folder: Path, queries: Mapping[str, Any] = QUERIES, unanswerable: 
     return folder
 
 
-def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def evaluate(*arguments: object, **options: Any) -> str:
+def evaluate(*arguments, **options):
     out = io.StringIO()
     call_command("evaluate_answers", *map(str, arguments), stdout=out, stderr=io.StringIO(), **options)
     return out.getvalue()
 
 
-def evaluate_json(*arguments: object) -> list[dict[str, Any]]:
-    sets: list[dict[str, Any]] = json.loads(evaluate(*arguments, "--json"))["sets"]
-    return sets
+def evaluate_json(*arguments):
+    return json.loads(evaluate(*arguments, "--json"))["sets"]
 
 
-def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
+def test_the_figures_are_those_of_the_answers(tmp_path):
     folder = write_set(tmp_path / "staff", unanswerable=("Who built the car park behind the building?",))
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- answers -->\nold\n<!-- /answers -->\nafter\n")
@@ -96,16 +90,16 @@ def test_the_figures_are_those_of_the_answers(tmp_path: Path) -> None:
         (("nowhere", "--limit", "0"), "not a whole number above 0"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(arguments: tuple[str, ...], complaint: str) -> None:
+def test_bad_input_is_told_in_a_sentence(arguments, complaint):
     with pytest.raises(CommandError, match=complaint):
         evaluate(*arguments)
 
 
-def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_with_one_leg_is_no_figure(tmp_path, monkeypatch):
     folder = write_set(tmp_path / "staff")
     evaluate(folder)
 
-    def broken(*_arguments: object) -> Any:
+    def broken(*_arguments):
         raise EmbeddingFailed("The embedder is ill.")
 
     forget_queries()
@@ -114,7 +108,7 @@ def test_a_search_with_one_leg_is_no_figure(tmp_path: Path, monkeypatch: pytest.
         evaluate(folder)
 
 
-def test_a_collection_that_changes_meanwhile_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collection_that_changes_meanwhile_is_no_figure(tmp_path, monkeypatch):
     folder = write_set(tmp_path / "staff")
     versions = iter([1, 2])  # as an import that ends meanwhile would leave it
     monkeypatch.setattr(runs, "corpus_version", lambda _collection: next(versions))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 
@@ -202,8 +200,7 @@ def test_chunked_cuts_documents_and_ranks_them_by_their_best_chunk(tmp_path):
 
 
 def test_people_get_a_table_for_each_set_and_the_means(folder, tmp_path):
-    second = write_set(tmp_path / "second")
-    lines = evaluate(folder, second, "--methods", "lexical,default").splitlines()
+    lines = evaluate(folder, write_set(tmp_path / "second"), "--methods", "lexical,default").splitlines()
     assert lines[0] == "tiny_set: 5 documents, 3 queries"
     assert lines[2].startswith("| method | ndcg@10 | hit@10 | recall@50 | mrr@10 |")
     assert [line.split()[1] for line in lines[4:6]] == ["lexical", "default"]

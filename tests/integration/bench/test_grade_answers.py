@@ -1,11 +1,7 @@
 """Grading answers of this site's own code, and of a running site."""
 
-from __future__ import annotations
-
 import io
 import json
-from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -21,7 +17,7 @@ from tests.support.remembered import library_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PUMPS = "# Pumps\n\nThe MX-9920-W weighs 3450 grams.\n\nThe MX-9940-W weighs 5100 grams.\n"
-ROWS: list[dict[str, Any]] = [
+ROWS = [
     {"id": "1", "kind": "fact", "question": "How heavy is the MX-9920-W?", "must": ["3450"], "max_chars": 300},
     {"id": "2", "kind": "followup", "question": "and the MX-9940-W?", "must": ["5100"], "max_chars": 300, "after": "1"},
     {"id": "3", "kind": "off_topic", "question": "Who won the football world cup in 1998?", "must": ["REFUSE"]},
@@ -32,19 +28,19 @@ library = library_of({"pumps.md": PUMPS})
 
 
 @pytest.fixture
-def questions(tmp_path: Path, library: Collection) -> Path:
+def questions(tmp_path, library):
     path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps({"corpus": library.slug, **row}) + "\n" for row in ROWS))
     return path
 
 
-def graded(*arguments: object, **options: Any) -> str:
+def graded(*arguments, **options):
     out = io.StringIO()
     call_command("grade_answers", *map(str, arguments), stdout=out, stderr=io.StringIO(), **options)
     return out.getvalue()
 
 
-def test_answers_are_graded_told_saved_and_written(questions: Path, tmp_path: Path) -> None:
+def test_answers_are_graded_told_saved_and_written(questions, tmp_path):
     page, saved = tmp_path / "quality.md", tmp_path / "out.jsonl"
     page.write_text("Before.\n\n<!-- graded answers -->\n<!-- /graded answers -->\n\nAfter.\n")
     printed = graded(questions, save=saved, write=page)
@@ -59,14 +55,14 @@ def test_answers_are_graded_told_saved_and_written(questions: Path, tmp_path: Pa
     assert told["shares"]["wrongly_refused"]["mean"] == 0.0
 
 
-def test_what_is_not_there_is_told(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_is_told(questions, monkeypatch):
     with pytest.raises(CommandError, match="asks nothing of the corpus 'x'"):
         graded(questions, corpus="x")
     Collection.objects.update(slug="renamed")
     with pytest.raises(CommandError, match="There is no collection named"):
         graded(questions)
 
-    def post(*_args: object, **_options: object) -> None:
+    def post(*_args, **_options):
         raise httpx2.ConnectError("refused")
 
     monkeypatch.setattr(askers.httpx2, "post", post)
@@ -78,21 +74,21 @@ ANSWER = {"answer": "3450 g [1]", "refused": False, "completed_question": "", "c
 CITED = {"citations": [{"document": {"title": "Pumps"}}, {"document": {"title": "Pumps"}}]}
 
 
-def asked(asker: SiteAsker, identifier: str = "1", after: str = "") -> Any:
+def asked(asker, identifier="1", after=""):
     return asker(GradedQuestion(identifier, "parts", "parts", "How heavy?", "fact", Expectations(("3450",)), after))
 
 
-def test_a_running_site_is_asked_within_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_site_is_asked_within_its_limits(monkeypatch):
     responses = [
         httpx2.Response(429, headers={"Retry-After": "7"}),
         httpx2.Response(200, json={**ANSWER, **CITED}),
         httpx2.Response(200, json={**ANSWER, **CITED}),
         httpx2.Response(503, text="Busy"),
     ]
-    sent: list[dict[str, Any]] = []
-    slept: list[float] = []
+    sent = []
+    slept = []
 
-    def post(address: str, **options: Any) -> httpx2.Response:
+    def post(address, **options):
         sent.append({"address": address, **options})
         return responses[len(sent) - 1]
 

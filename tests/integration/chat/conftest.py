@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from rest_framework.test import APIClient
 
 from chat import conf
@@ -13,7 +10,7 @@ library = library_of({"pump.md": PUMP})
 
 
 @pytest.fixture
-def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
+def gated(monkeypatch):
     """The language model of all answers."""
     generator = Gated()
     monkeypatch.setattr(conf, "generator", lambda _name: generator)
@@ -21,16 +18,16 @@ def gated(monkeypatch: pytest.MonkeyPatch) -> Gated:
 
 
 @pytest.fixture
-def api() -> APIClient:
+def api():
     return APIClient()
 
 
 @pytest.fixture
-def owner(db: None) -> User:
+def owner(db):
     return User.objects.create_user("owner")
 
 
 @pytest.fixture
-def mine(owner: User) -> Client:
+def mine(owner):
     """The browser of ``owner``."""
     return client_of(owner)

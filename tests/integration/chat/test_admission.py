@@ -1,32 +1,27 @@
 """Answers that wait for their turn, among those of this process and those of all; and the deadline of a question."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from django.test import Client
 
 from chat.answering import pipeline
-from chat.models import Answer, StreamedEvent
+from chat.models import Answer
 from chat.streaming import asking, streams
 from chat.streaming.admission import ADMISSION
 from retrieval.api.callers import network_of
-from retrieval.models import Collection
-from tests.support.asking import QUESTION, Gated, begin
+from tests.support.asking import QUESTION, begin
 from tests.support.faults import counted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_kept(settings: LazySettings) -> None:
+def _nothing_is_kept(settings):
     cache.clear()
     settings.ANSWER_CACHE_SECONDS = 0
 
@@ -34,21 +29,21 @@ def _nothing_is_kept(settings: LazySettings) -> None:
 class Reader:
     """Somebody who follows a new answer; ``heard`` are its events so far."""
 
-    def __init__(self, answer: Answer, *, caller: str = "") -> None:
+    def __init__(self, answer, *, caller=""):
         self.answer = answer
         self.caller = caller
-        self.heard: list[StreamedEvent] = []
+        self.heard = []
         self.task = asyncio.create_task(self._read())
 
-    async def _read(self) -> None:
+    async def _read(self):
         async for event in streams.follow(self.answer.pk, caller=self.caller):
             self.heard.append(event)
 
     @property
-    def places(self) -> list[int]:
+    def places(self):
         return [event.payload["place"] for event in self.heard if event.name == "queued"]
 
-    async def hears(self, name: str) -> StreamedEvent:
+    async def hears(self, name):
         async with asyncio.timeout(20):
             while True:
                 for event in self.heard:
@@ -56,23 +51,21 @@ class Reader:
                         return event
                 await asyncio.sleep(0.01)
 
-    async def status(self) -> str:
+    async def status(self):
         return (await Answer.objects.aget(pk=self.answer.pk)).status
 
 
-async def reader(question: str = QUESTION) -> Reader:
+async def reader(question=QUESTION):
     return Reader(await sync_to_async(begin)(question))
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def until(condition):
     async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0.01)
 
 
-async def test_answers_wait_for_their_turn_and_are_told_their_place(
-    library: Collection, gated: Gated, settings: LazySettings
-) -> None:
+async def test_answers_wait_for_their_turn_and_are_told_their_place(library, gated, settings):
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")
@@ -99,13 +92,10 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(
     assert gated.asked == 2
 
 
-async def test_an_answer_that_serves_again_does_not_wait(
-    library: Collection, gated: Gated, settings: LazySettings
-) -> None:
+async def test_an_answer_that_serves_again_does_not_wait(library, gated, settings):
     settings.ANSWER_CACHE_SECONDS = 600.0
     gated.gate.set()
-    before = await reader("What does the MX-9920-W weigh?")
-    await before.hears("completed")
+    await (await reader("What does the MX-9920-W weigh?")).hears("completed")
     gated.gate.clear()
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
@@ -117,9 +107,7 @@ async def test_an_answer_that_serves_again_does_not_wait(
     await first.hears("completed")
 
 
-def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(
-    library: Collection, settings: LazySettings
-) -> None:
+def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(library, settings):
     """Of 4 + 4 places one caller has a quarter of each; an IPv6 network is one caller."""
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 4, 4
     for number in range(2):
@@ -137,9 +125,7 @@ def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(
     assert answered.status_code == 200
 
 
-async def test_answers_of_one_caller_are_not_written_in_all_places(
-    library: Collection, gated: Gated, settings: LazySettings
-) -> None:
+async def test_answers_of_one_caller_are_not_written_in_all_places(library, gated, settings):
     settings.ANSWERS_AT_ONCE = 4
     settings.ANSWERS_WAITING = 8
     flood = [Reader(await sync_to_async(begin)(caller="flood"), caller="flood") for _ in range(3)]
@@ -154,7 +140,7 @@ async def test_answers_of_one_caller_are_not_written_in_all_places(
         await each.hears("completed")
 
 
-def test_the_page_keeps_the_question_and_says_when_to_come_again(library: Collection, settings: LazySettings) -> None:
+def test_the_page_keeps_the_question_and_says_when_to_come_again(library, settings):
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 1, 0
     begin()
     for headers in ({}, {"HX-Request": "true"}):
@@ -164,7 +150,7 @@ def test_the_page_keeps_the_question_and_says_when_to_come_again(library: Collec
         assert headers or QUESTION in response.content.decode()
 
 
-async def test_waiting_ends_with_the_deadline(library: Collection, gated: Gated, settings: LazySettings) -> None:
+async def test_waiting_ends_with_the_deadline(library, gated, settings):
     settings.ANSWERS_AT_ONCE = 1
     first = await reader()
     await first.hears("token")
@@ -180,9 +166,7 @@ async def test_waiting_ends_with_the_deadline(library: Collection, gated: Gated,
     await first.hears("completed")
 
 
-async def test_a_search_that_hangs_ends_with_the_deadline(
-    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_search_that_hangs_ends_with_the_deadline(library, settings, monkeypatch):
     settings.QUESTION_SECONDS = 0.5
     released = threading.Event()
     with monkeypatch.context() as patch:
@@ -194,9 +178,7 @@ async def test_a_search_that_hangs_ends_with_the_deadline(
     assert "3450 grams" in (await (await reader()).hears("completed")).payload["answer"]
 
 
-async def test_what_a_hung_writer_has_written_is_kept_and_marked(
-    library: Collection, gated: Gated, settings: LazySettings
-) -> None:
+async def test_what_a_hung_writer_has_written_is_kept_and_marked(library, gated, settings):
     settings.QUESTION_SECONDS = 1.5
     completed = await (await reader()).hears("completed")
     assert completed.payload["answer"] == "It weighs "

@@ -1,15 +1,10 @@
 """An approved answer comes first for its question and for questions like it, as long as its passages stand."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.core import mail
 from django.core.management import call_command
@@ -29,23 +24,22 @@ from retrieval.search.profiles import active_profile
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 LEAVE = "# Leave\n\nEmployees have 25 days of leave a year. Days that are left lapse in July."
 QUESTION = "How many days of leave do I have?"
 TEXT = "You have **25 days** of leave a year [1]. Ask your manager in time."
 
 
 @pytest.fixture
-def document(collection: Collection, ingest: Ingest) -> Document:
+def document(collection, ingest):
     return ingest(collection, "leave.md", LEAVE)
 
 
 @pytest.fixture
-def curator(db: None) -> User:
+def curator(db):
     return User.objects.create_user("c.vries", "c.vries@example.org", first_name="Carla", last_name="de Vries")
 
 
-def approve(document: Document, by: User, *, question: str = QUESTION, **values: Any) -> ApprovedAnswer:
+def approve(document, by, *, question=QUESTION, **values):
     approved = ApprovedAnswer(question=question, collection=document.collection, owner=by, **{"text": TEXT, **values})
     curation.approve(approved, by)
     if approved.kind == ApprovedAnswer.Kind.ANSWER:
@@ -55,28 +49,28 @@ def approve(document: Document, by: User, *, question: str = QUESTION, **values:
 
 
 @pytest.fixture
-def approved(document: Document, curator: User) -> ApprovedAnswer:
+def approved(document, curator):
     return approve(document, curator)
 
 
-async def ask(question: str = QUESTION, user: Any = None, **options: object) -> Answer:
+async def ask(question=QUESTION, user=None, **options):
     begin = sync_to_async(asking.begin)
-    answer = await begin(question, user=user or AnonymousUser(), visitor="" if user else "me", **options)  # type: ignore[arg-type]
+    answer = await begin(question, user=user or AnonymousUser(), visitor="" if user else "me", **options)
     async for _event in streams.follow(answer.pk):
         pass
     return await Answer.objects.select_related("approved", "conversation__owner").aget(pk=answer.pk)
 
 
-async def is_given(question: str = QUESTION, user: Any = None) -> bool:
+async def is_given(question=QUESTION, user=None):
     return (await ask(question, user)).approved is not None
 
 
-def sweep() -> None:
+def sweep():
     for _receiver, result in sweeping.send_robust(sender=None):
         assert not isinstance(result, Exception), result
 
 
-async def test_it_comes_first_and_cites_its_passages(approved: ApprovedAnswer, document: Document) -> None:
+async def test_it_comes_first_and_cites_its_passages(approved, document):
     answer = await ask("how many days of LEAVE do I have")
     assert (answer.status, answer.text, answer.refused) == ("completed", TEXT, False)
     assert (answer.generator, answer.search_method, answer.approved) == ("approved", "approved", approved)
@@ -87,13 +81,13 @@ async def test_it_comes_first_and_cites_its_passages(approved: ApprovedAnswer, d
     assert [source["marker"] for source in answer.sources] == [1]
 
 
-async def test_a_question_like_it_gets_it_and_another_one_does_not(approved: ApprovedAnswer) -> None:
+async def test_a_question_like_it_gets_it_and_another_one_does_not(approved):
     assert await is_given("How many days of leave do I have a year?")
     assert not await is_given("When do days of leave lapse?")
     assert not await is_given("How many days of leave do I have in 2027?")
 
 
-async def test_other_wordings_count(approved: ApprovedAnswer) -> None:
+async def test_other_wordings_count(approved):
     asked = "What is my yearly holiday entitlement?"
     assert not await is_given(asked)
     await sync_to_async(curation.save_wordings)(approved, [asked])
@@ -101,28 +95,25 @@ async def test_other_wordings_count(approved: ApprovedAnswer) -> None:
     assert await is_given()
 
 
-async def test_an_answer_from_before_it_serves_no_more(document: Document, curator: User) -> None:
+async def test_an_answer_from_before_it_serves_no_more(document, curator):
     assert not await is_given()
     await sync_to_async(approve)(document, curator)
     assert await is_given()
 
 
-async def test_a_short_follow_up_is_another_question(document: Document, curator: User) -> None:
+async def test_a_short_follow_up_is_another_question(document, curator):
     await sync_to_async(approve)(document, curator, question="How many days is it in total?")
     first = await ask("What is a wet-rotor pump?")
-    later = await ask("How many days is it in all?", conversation_id=first.conversation_id)
-    assert later.approved is None
+    assert (await ask("How many days is it in all?", conversation_id=first.conversation_id)).approved is None
 
 
-async def test_a_run_measures_the_search(approved: ApprovedAnswer) -> None:
+async def test_a_run_measures_the_search(approved):
     filters = await sync_to_async(filters_for)(AnonymousUser())
-    profile = await sync_to_async(active_profile)()
-    reply = await reply_to(QUESTION, filters, profile)
-    assert reply.searched is not None
+    reply = await reply_to(QUESTION, filters, await sync_to_async(active_profile)())
     assert reply.searched.trace.search_method != "approved"
 
 
-async def test_without_rights_to_its_sources_nobody_sees_it(approved: ApprovedAnswer, document: Document) -> None:
+async def test_without_rights_to_its_sources_nobody_sees_it(approved, document):
     given = await ask()
     reader = await User.objects.acreate_user("reader")
     group = await Group.objects.acreate(name="hr")
@@ -144,14 +135,7 @@ async def test_without_rights_to_its_sources_nobody_sees_it(approved: ApprovedAn
 
 @pytest.mark.parametrize("noticed_by", ["sweep", "question"])
 @pytest.mark.parametrize("change", ["changed", "gone", "expired", "unhelpful"])
-async def test_its_owner_is_told_what_became_of_it(
-    change: str,
-    noticed_by: str,
-    approved: ApprovedAnswer,
-    document: Document,
-    ingest: Ingest,
-    settings: LazySettings,
-) -> None:
+async def test_its_owner_is_told_what_became_of_it(change, noticed_by, approved, document, ingest, settings):
     settings.MAIL_IS_SENT = True
     if change == "changed":
         await sync_to_async(ingest)(approved.collection, "leave.md", LEAVE.replace("25", "27"))
@@ -174,7 +158,7 @@ async def test_its_owner_is_told_what_became_of_it(
     assert await is_given() == (change == "unhelpful")
 
 
-async def test_a_document_that_is_read_again_keeps_it(approved: ApprovedAnswer, ingest: Ingest) -> None:
+async def test_a_document_that_is_read_again_keeps_it(approved, ingest):
     longer = LEAVE.replace("# Leave", "# About us\n\nWe make pumps.\n\n# Leave")
     await sync_to_async(ingest)(approved.collection, "leave.md", longer)
     await sync_to_async(sweep)()
@@ -184,14 +168,14 @@ async def test_a_document_that_is_read_again_keeps_it(approved: ApprovedAnswer, 
     assert longer[citation.start : citation.end] == citation.quote
 
 
-async def test_approved_again_it_is_given_again(approved: ApprovedAnswer, curator: User) -> None:
+async def test_approved_again_it_is_given_again(approved, curator):
     await sync_to_async(approved.raise_flag)(ApprovedAnswer.Flag.CHANGED)
     assert not await is_given()
     await sync_to_async(curation.approve)(approved, curator)
     assert await is_given()
 
 
-async def test_out_of_scope_is_a_refusal_in_the_curators_words(document: Document, curator: User) -> None:
+async def test_out_of_scope_is_a_refusal_in_the_curators_words(document, curator):
     text = "Salaries are not discussed here: ask the payroll office."
     kind = ApprovedAnswer.Kind.OUT_OF_SCOPE
     await sync_to_async(approve)(document, curator, question="What does my boss earn?", kind=kind, text=text)
@@ -199,16 +183,14 @@ async def test_out_of_scope_is_a_refusal_in_the_curators_words(document: Documen
     assert (answer.refused, answer.text, answer.near) == (True, text, [])
 
 
-async def test_another_embedder_has_its_vectors_made(approved: ApprovedAnswer) -> None:
+async def test_another_embedder_has_its_vectors_made(approved):
     await ApprovedQuestion.objects.aupdate(embedder="another", embedding=None)
     assert not await is_given("How many days of leave do I have a year?")
     await sync_to_async(sweep)()
     assert await is_given("How many days of leave do I have a year?")
 
 
-def test_who_approved_it_is_said_everywhere(
-    approved: ApprovedAnswer, curator: User, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_approved_it_is_said_everywhere(approved, curator, capsys):
     on = timezone.localdate(approved.approved_at).isoformat()
     expected = {"by": "Carla de Vries", "on": on}
     api = APIClient()
@@ -235,5 +217,5 @@ def test_who_approved_it_is_said_everywhere(
         ("How can I park?", "how do I park", True),
     ],
 )
-def test_questions_alike(one: str, other: str, alike: bool) -> None:
+def test_questions_alike(one, other, alike):
     assert curation.ask_alike(one, other) == alike

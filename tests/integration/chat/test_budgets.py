@@ -1,7 +1,5 @@
 """How many questions a day a person, or each member of a group, may ask."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
@@ -27,11 +25,11 @@ def reader():
     return User.objects.create_user("reader", password="a long password")
 
 
-def ask(user, question: str = "Why?") -> Answer:
+def ask(user, question="Why?"):
     return asking.begin(question, user=user, visitor="")
 
 
-def questions_of(user) -> budgets.Share:
+def questions_of(user):
     return budgets.budget_of(user).questions
 
 

@@ -1,20 +1,13 @@
 """Answers from documents as a reader gets them: whole sections, computed tables, refusals."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from chat.answering.pipeline import answer
-from chat.types import AnswerDraft, Completed
-from retrieval.models import Collection, Document
 from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Ingest = Callable[..., Document]
 
 HANDBOOK = """---
 title: Handbook
@@ -51,23 +44,21 @@ GV-200,Gate valve,valve,640,48.00
 
 
 @pytest.fixture
-def workshop(collection: Collection, ingest: Ingest) -> Collection:
+def workshop(collection, ingest):
     ingest(collection, "handbook.md", HANDBOOK)
     ingest(collection, "catalogue.csv", CATALOGUE)
     return collection
 
 
-def ask(question: str, collection: Collection) -> tuple[AnswerDraft, Completed]:
-    async def events() -> list[object]:
+def ask(question, collection):
+    async def events():
         return [event async for event in answer(question, SearchFilters(collections=(collection.pk,)))]
 
     searched, *_tokens, completed = asyncio.run(events())
-    assert isinstance(searched, AnswerDraft)
-    assert isinstance(completed, Completed)
     return searched, completed
 
 
-def test_a_section_is_quoted_and_its_nearest_place_is_marked(workshop: Collection) -> None:
+def test_a_section_is_quoted_and_its_nearest_place_is_marked(workshop):
     _, completed = ask("How long is parental leave?", workshop)
     sentence = "New parents get 12 weeks of paid leave after a birth or an adoption."
     assert sentence in completed.text
@@ -78,14 +69,14 @@ def test_a_section_is_quoted_and_its_nearest_place_is_marked(workshop: Collectio
     assert (cited.verbatim, completed.statements) == (True, ())
 
 
-def test_a_procedure_is_whole_and_front_matter_is_no_answer(workshop: Collection) -> None:
+def test_a_procedure_is_whole_and_front_matter_is_no_answer(workshop):
     _, completed = ask("How do I return a pump?", workshop)
     for step in ("within the warranty:", "1. Drain", "2. Fill in form R-12", "3. Pack", "4. Send it"):
         assert step in completed.text
     assert "owner:" not in completed.text
 
 
-def test_rows_that_a_question_names_are_shown_without_a_claim(workshop: Collection) -> None:
+def test_rows_that_a_question_names_are_shown_without_a_claim(workshop):
     """A wish is left over, so nothing is computed; rows behind the first passage are shown as well, each with its
     source."""
     draft, completed = ask("Which is nicer in price_eur and weight_g, MX-9920-W or GV-200?", workshop)
@@ -94,11 +85,10 @@ def test_rows_that_a_question_names_are_shown_without_a_claim(workshop: Collecti
     assert "| MX-9920-W | 418.50 euro | 3450 g [1] |" in completed.text
     assert "| GV-200 | 48.00 euro | 640 g [2] |" in completed.text
     assert {citation.marker for citation in completed.citations} == {1, 2}
-    assert draft.computed is not None
     assert not draft.computed.is_computed
 
 
-def test_a_misspelt_code_is_put_right_and_told(workshop: Collection) -> None:
+def test_a_misspelt_code_is_put_right_and_told(workshop):
     searched, completed = ask("How heavy is the HX2200?", workshop)
     assert "1640" in completed.text
     assert searched.trace.query == "How heavy is the HX-2200?"

@@ -1,19 +1,12 @@
 """What was computed over a table, as the API says it, and as it is saved."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
-from rest_framework.test import APIClient
 
-from retrieval.models import Collection, Document
-from tests.support.model_server import ModelServer
+from retrieval.models import Document
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 PARTS = """sku,category,weight_g,price_eur
 MX-1,pump,3450,418.50
 MX-2,pump,5200,96.00
@@ -28,7 +21,7 @@ PASSWORDS = "# Passwords\n\nA password for the console has at least 14 character
 library = library_of({"parts.csv": PARTS, "passwords.md": PASSWORDS})
 
 
-def test_the_api_says_what_was_computed_of_which_table_and_rows(library: Collection, api: APIClient) -> None:
+def test_the_api_says_what_was_computed_of_which_table_and_rows(library, api):
     body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
     document = Document.objects.get(source="parts.csv")
     assert body["answer"] == "Of 3 rows where category = pump, MX-2 has the lowest price: 96.00 euro [1]."
@@ -48,12 +41,11 @@ def test_the_api_says_what_was_computed_of_which_table_and_rows(library: Collect
 
 
 @pytest.mark.parametrize("question", ["How long must a password for the console be?", "pump, price"])
-def test_where_no_value_is_stated_nothing_was_computed(library: Collection, api: APIClient, question: str) -> None:
-    body = api.post("/api/v1/ask/", {"question": question}, format="json").json()
-    assert "computed" not in body
+def test_where_no_value_is_stated_nothing_was_computed(library, api, question):
+    assert "computed" not in api.post("/api/v1/ask/", {"question": question}, format="json").json()
 
 
-def test_what_was_computed_is_not_retold_by_a_model(library: Collection, api: APIClient, model: ModelServer) -> None:
+def test_what_was_computed_is_not_retold_by_a_model(library, api, model):
     body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
     assert body["computed"]["values"] == ["MX-2"]
     assert model.requests == []

@@ -1,14 +1,11 @@
 """The list of one's conversations: searched, renamed, as long as asked for."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from chat.conversations.listing import PAGE, mentioning
@@ -20,23 +17,23 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
-def conversation(owner: User, title: str, question: str = "q", text: str = "", days: int = 0) -> Conversation:
+def conversation(owner, title, question="q", text="", days=0):
     made = Conversation.objects.create(owner=owner, title=title, updated_at=timezone.now() - timedelta(days=days))
     Answer.objects.create(conversation=made, question=question, text=text, status=Answer.Status.COMPLETED)
     return made
 
 
-def titles(page: str) -> list[str]:
+def titles(page):
     return re.findall(r'<a class="entry-title"[^>]*>([^<]*)</a>', page)
 
 
-def test_words_are_found_in_titles_questions_and_answers(owner: User) -> None:
+def test_words_are_found_in_titles_questions_and_answers(owner):
     seals = conversation(owner, "Pumps", "Which seal kit?", "SK-9920-W fits.")
     conversation(owner, "Visiting hours", "When?", "From two to four.")
     conversation(owner, "100% sure_thing")
     own = Conversation.objects.of(owner, "")
 
-    def found(wanted: str) -> list[str]:
+    def found(wanted):
         return sorted(str(one) for one in mentioning(own, owner, wanted))
 
     assert found("sk-9920") == ["Pumps"]
@@ -51,7 +48,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner: User) -> None:
     assert found("seal") == ["Pumps"]
 
 
-def test_the_search_looks_into_ones_own_conversations_alone(owner: User, mine: Client) -> None:
+def test_the_search_looks_into_ones_own_conversations_alone(owner, mine):
     conversation(owner, "My seals")
     conversation(User.objects.create_user("other"), "Their seals")
     assert titles(mine.get("/", {"q": "seals"}).content.decode()) == ["My seals"]
@@ -62,13 +59,12 @@ def test_the_search_looks_into_ones_own_conversations_alone(owner: User, mine: C
     assert mine.get("/conversations/", {"q": "a b"})["Location"] == "/?q=a+b"
 
 
-def test_the_rest_is_shown_when_asked_for(owner: User, mine: Client) -> None:
+def test_the_rest_is_shown_when_asked_for(owner, mine):
     for number in range(PAGE + 3):
         conversation(owner, f"Number {number}", days=number)
     page = mine.get("/").content.decode()
     assert titles(page) == [f"Number {number}" for number in range(PAGE)]
     more = re.search(r'class="show-more" href="([^"]*)"', page)
-    assert more is not None
     page = mine.get(more[1].replace("&amp;", "&")).content.decode()
     assert len(titles(page)) == PAGE + 3
     assert "show-more" not in page
@@ -77,7 +73,7 @@ def test_the_rest_is_shown_when_asked_for(owner: User, mine: Client) -> None:
         assert mine.get("/", {"show": nonsense}).status_code == 200
 
 
-def test_a_title_is_changed_by_its_owner_or_refused_with_a_sentence(owner: User, mine: Client) -> None:
+def test_a_title_is_changed_by_its_owner_or_refused_with_a_sentence(owner, mine):
     made = conversation(owner, "Old")
     address = f"/c/{made.pk}/rename/"
     assert 'value="Old"' in mine.get(address, **HTMX).content.decode()

@@ -1,14 +1,10 @@
 """What the debug panel tells of a real answer, and whom it tells it."""
 
-from __future__ import annotations
-
 import io
 import re
-from collections.abc import Callable
 
 import pptx
 import pytest
-from django.conf import LazySettings
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 
@@ -17,7 +13,7 @@ from chat.signals import PanelScore, scores_wanted
 from chat.streaming import asking
 from chat.streaming.payloads import completed
 from retrieval.exceptions import RetrieverFailed
-from retrieval.models import Chunk, Collection, Document, SearchProfile
+from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import profiles
@@ -26,8 +22,6 @@ from tests.support.asking import answered, client_of
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Ingest = Callable[..., Document]
 
 TEXTS = {
     "pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its seal kits cost 12 euros.",
@@ -41,15 +35,15 @@ library = library_of(TEXTS)
 
 
 @pytest.fixture
-def staff(db: None) -> User:
+def staff(db):
     return User.objects.create_superuser("admin", password="a long enough one")
 
 
-def text_of(html: str) -> str:
+def text_of(html):
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-def test_the_panel_tells_both_searches_of_a_follow_up(library: Collection, staff: User) -> None:
+def test_the_panel_tells_both_searches_of_a_follow_up(library, staff):
     first = answered(QUESTION)
     answer = answered("and its price?", conversation_id=first.conversation_id)
     text = text_of(client_of(staff).get(f"/answers/{answer.pk}/debug/").content.decode())
@@ -60,7 +54,7 @@ def test_the_panel_tells_both_searches_of_a_follow_up(library: Collection, staff
     assert page.count("Also searched together with your questions before it") == 1
 
 
-def test_the_panel_tells_the_whole_way_as_a_fragment_and_as_a_page(library: Collection, staff: User) -> None:
+def test_the_panel_tells_the_whole_way_as_a_fragment_and_as_a_page(library, staff):
     answer = answered(QUESTION)
     address = f"/answers/{answer.pk}/debug/"
     fragment = client_of(staff).get(address, HTTP_HX_REQUEST="true").content.decode()
@@ -80,9 +74,7 @@ def test_the_panel_tells_the_whole_way_as_a_fragment_and_as_a_page(library: Coll
     assert "nothing to explain" in client_of(staff).get(address).content.decode()
 
 
-def test_only_staff_look_in_unless_the_site_says_otherwise(
-    library: Collection, staff: User, settings: LazySettings
-) -> None:
+def test_only_staff_look_in_unless_the_site_says_otherwise(library, staff, settings):
     answer = answered(QUESTION)
     asker, other = client_of(visitor="browser-1"), client_of(visitor="browser-2")
     for path in (f"/answers/{answer.pk}/debug/", f"/answers/{answer.pk}/debug/scores/"):
@@ -92,10 +84,8 @@ def test_only_staff_look_in_unless_the_site_says_otherwise(
         assert [each.get(path).status_code for each in (asker, other)] == [200, 404]
 
 
-def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
-    library: Collection, staff: User, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> object:
+def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(library, staff, settings, monkeypatch):
+    def broken(*_):
         raise RetrieverFailed("disk /dev/sda1 is full")
 
     monkeypatch.setattr("retrieval.search.vector_ranker.VectorRanker.rank", broken)
@@ -123,7 +113,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(
     assert candidates.count("This passage was deleted, or you may not read it.") == len(answer.trace["candidates"])
 
 
-def test_matches_are_counted_within_the_time_and_the_filters(library: Collection, ingest: Ingest) -> None:
+def test_matches_are_counted_within_the_time_and_the_filters(library, ingest):
     other = Collection.objects.create(slug="other", name="Other")
     ingest(other, "elephant.md", "# Elephants\n\nAn elephant is heavy.")
     assert count_matches("elephants", everything()) == 2
@@ -141,7 +131,7 @@ def test_matches_are_counted_within_the_time_and_the_filters(library: Collection
         blocker.close()
 
 
-def test_words_are_found_as_the_index_has_them(library: Collection) -> None:
+def test_words_are_found_as_the_index_has_them(library):
     chunk = Chunk.objects.get(document__source="pump.md")
     texts = {chunk.pk: chunk.content, 10**9: "gone: pump"}
     spans = matched_spans(texts, {chunk.pk: ["9920", "kit"], 10**9: ["pump"]})
@@ -151,13 +141,13 @@ def test_words_are_found_as_the_index_has_them(library: Collection) -> None:
     assert matched_spans(texts, {}) == {}
 
 
-def statement(start: int, end: int, *, supported: bool, **more: object) -> dict[str, object]:
+def statement(start, end, *, supported, **more):
     support = 0.97 if supported else 0.1
     plain = {"markers": [], "reasons": [], "best": None}
     return {"start": start, "end": end, "support": support, "supported": supported, **plain, **more}
 
 
-def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: User) -> None:
+def test_sentences_tokens_and_the_profile_are_told(library, staff):
     profile = SearchProfile.objects.create(slug="parts", name="Parts")
     version = profiles.add_version(profile, ProfileSettings(top_k=5))
     answer = answered(QUESTION)
@@ -194,9 +184,9 @@ def test_sentences_tokens_and_the_profile_are_told(library: Collection, staff: U
 
 
 def test_scores_are_asked_for_until_they_are_there_and_one_that_fails_is_announced(
-    library: Collection, staff: User, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[PanelScore] = []
+    library, staff, settings, monkeypatch
+):
+    given = []
     monkeypatch.setattr(scores_wanted, "receivers", [])
     scores_wanted.connect(lambda **_: given, weak=False)
     path = f"/answers/{answered(QUESTION).pk}/debug/scores/"
@@ -205,7 +195,7 @@ def test_scores_are_asked_for_until_they_are_there_and_one_that_fails_is_announc
     given[:] = [PanelScore("faithfulness", pending=True), PanelScore("relevance", 0.8, reason="It names the pump.")]
     assert f'hx-get="{path}" hx-trigger="load delay:5s"' in client.get(path).content.decode()
 
-    def broken(**_: object) -> list[PanelScore]:
+    def broken(**_):
         raise RuntimeError("no judge at 10.0.0.7")
 
     given[:] = [PanelScore("faithfulness", 0.93)]
@@ -220,9 +210,7 @@ def test_scores_are_asked_for_until_they_are_there_and_one_that_fails_is_announc
     assert "10.0.0.7" not in told
 
 
-def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(
-    library: Collection, staff: User, settings: LazySettings
-) -> None:
+def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(library, staff, settings):
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     mine, theirs, repeating = answered(QUESTION), answered(QUESTION), answered(QUESTION)
     Answer.objects.filter(pk=theirs.pk).update(conversation=asking.begin("q", user=None, visitor="b-2").conversation)
@@ -239,7 +227,7 @@ def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(
     assert str(theirs.pk) not in page
 
 
-def test_slides_are_called_what_they_are(collection: Collection, ingest: Ingest, staff: User) -> None:
+def test_slides_are_called_what_they_are(collection, ingest, staff):
     deck, out = pptx.Presentation(), io.BytesIO()
     for title, words in (("Valves", "The ball valve is heavy."), ("Pumps", "The MX-9920-W pump weighs 3450 grams.")):
         slide = deck.slides.add_slide(deck.slide_layouts[1])

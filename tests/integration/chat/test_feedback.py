@@ -1,12 +1,8 @@
 """What askers say of answers, by the page's form."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
 from chat.models import Answer, Conversation, Feedback
 
@@ -16,16 +12,16 @@ HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture
-def answer(owner: User) -> Answer:
+def answer(owner):
     conversation = Conversation.objects.create(owner=owner, title="Weights")
     return Answer.objects.create(conversation=conversation, question="q", text="t", status=Answer.Status.COMPLETED)
 
 
-def saved() -> list[tuple[bool, str, str]]:
+def saved():
     return list(Feedback.objects.values_list("helpful", "reason", "comment"))
 
 
-def test_a_verdict_is_kept_changed_and_taken_back(mine: Client, answer: Answer) -> None:
+def test_a_verdict_is_kept_changed_and_taken_back(mine, answer):
     address = f"/answers/{answer.pk}/feedback/"
     said = mine.post(address, {"verdict": "yes"}, **HTMX)
     assert json.loads(said["HX-Trigger"]) == {"announce": {"sentence": "Thank you, your judgement is saved."}}
@@ -49,7 +45,7 @@ def test_a_verdict_is_kept_changed_and_taken_back(mine: Client, answer: Answer) 
     assert saved() == []
 
 
-def test_without_scripts_the_form_leads_back_to_the_answer_or_says_why_not(mine: Client, answer: Answer) -> None:
+def test_without_scripts_the_form_leads_back_to_the_answer_or_says_why_not(mine, answer):
     address = f"/answers/{answer.pk}/feedback/"
     response = mine.post(address, {"verdict": "no"})
     assert response["Location"] == f"/c/{answer.conversation_id}/#answer-{answer.pk}-feedback"
@@ -60,7 +56,7 @@ def test_without_scripts_the_form_leads_back_to_the_answer_or_says_why_not(mine:
     assert saved() == [(False, "", "")]
 
 
-def test_a_line_end_of_a_comment_is_one_character(mine: Client, answer: Answer) -> None:
+def test_a_line_end_of_a_comment_is_one_character(mine, answer):
     posted = {"verdict": "no", "has_details": "1", "comment": "line\r\n" * 399 + "12345"}
     assert mine.post(f"/answers/{answer.pk}/feedback/", posted, **HTMX).status_code == 200
     assert saved() == [(False, "", "line\n" * 399 + "12345")]
@@ -76,7 +72,7 @@ def test_a_line_end_of_a_comment_is_one_character(mine: Client, answer: Answer) 
         ({"verdict": "no", "has_details": "1", "comment": "\n" + "x" * 2001}, "within 2000 characters"),
     ],
 )
-def test_what_cannot_be_is_refused(mine: Client, answer: Answer, posted: dict[str, str], sentence: str) -> None:
+def test_what_cannot_be_is_refused(mine, answer, posted, sentence):
     response = mine.post(f"/answers/{answer.pk}/feedback/", posted, **HTMX)
     assert response.status_code == 422
     assert sentence in response.content.decode()

@@ -1,27 +1,20 @@
 """What a model streams cannot hold up the process: others are answered while it writes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from collections.abc import Callable, Sequence
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from chat.answering.openai_compatible import CHARACTERS_PER_TOKEN
 from chat.models import Answer
 from chat.streaming import asking
-from retrieval.models import Collection, Document
-from tests.support.model_server import ModelServer
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 # What the thread of all streams may work between two answers to others. Quadratic patterns took minutes.
 LONGEST_HOLD_SECONDS = 2.0
 ANSWER_TOKENS = 3000
@@ -32,12 +25,12 @@ library = library_of({"zeppelin.md": "# The zeppelin\n\nThe zeppelin is filled w
 
 
 @pytest.fixture
-def model(model: ModelServer, settings: LazySettings) -> ModelServer:
+def model(model, settings):
     settings.OPENAI_MAX_TOKENS, settings.OPENAI_CONTEXT_TOKENS = ANSWER_TOKENS, 16000
     return model
 
 
-async def _longest_hold(done: asyncio.Event) -> float:
+async def _longest_hold(done):
     """The most time of the processor that this thread has spent between two answers of /healthz."""
     longest, client = 0.0, AsyncClient()
     while not done.is_set():
@@ -49,7 +42,7 @@ async def _longest_hold(done: asyncio.Event) -> float:
     return longest
 
 
-async def ask() -> tuple[Answer, str, float]:
+async def ask():
     """The answer, the page's stream of it, and how long another reader had to wait meanwhile."""
     asker = await User.objects.acreate_user("asker")
     begun = await sync_to_async(asking.begin)("What does the zeppelin weigh?", user=asker, visitor="")
@@ -57,24 +50,17 @@ async def ask() -> tuple[Answer, str, float]:
     await client.aforce_login(asker)
     other_reader = asyncio.create_task(_longest_hold(done))
     response = await client.get(f"/answers/{begun.pk}/stream/")
-    page = b"".join([part async for part in response.streaming_content]).decode()  # type: ignore[attr-defined]
+    page = b"".join([part async for part in response.streaming_content]).decode()
     done.set()
     return await Answer.objects.aget(pk=begun.pk), page, await other_reader
 
 
 @pytest.mark.parametrize(
     "pieces",
-    [
-        [*[" " * 100] * 400, "x"],
-        [f"word{number} " for number in range(6000)],
-        ["\n| a | b |"] * 1500,
-        ["[" * 50] * 200,
-    ],
+    [[*[" " * 100] * 400, "x"], [f"word{number} " for number in range(6000)], ["\n| a | b |"] * 1500, ["[" * 50] * 200],
     ids=["blanks", "words", "rows", "brackets"],
 )
-async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read(
-    library: Collection, model: ModelServer, pieces: Sequence[str]
-) -> None:
+async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read(library, model, pieces):
     model.pieces = [SAID, *pieces]
     answer, page, hold_seconds = await ask()
     assert hold_seconds < LONGEST_HOLD_SECONDS
@@ -86,9 +72,7 @@ async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read
     assert page.rstrip().endswith("event: done\ndata:")
 
 
-async def test_an_answer_without_an_end_is_cut_off_and_the_reader_is_told(
-    library: Collection, model: ModelServer
-) -> None:
+async def test_an_answer_without_an_end_is_cut_off_and_the_reader_is_told(library, model):
     # More than the buffers of a connection hold, so that the server notices that nobody reads on.
     model.pieces = [SAID, *(" ".join(f"more{number}x{at}" for at in range(1000)) for number in range(2000))]
     answer, _, _ = await ask()

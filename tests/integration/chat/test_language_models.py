@@ -1,15 +1,11 @@
 """Several language models: who may choose which, what is saved with the answer, and what it costs."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser, Group, User
-from django.test import AsyncClient, Client
+from django.test import AsyncClient
 from rest_framework.test import APIClient
 
 from chat import conf
@@ -18,7 +14,7 @@ from chat.streaming import asking, streams
 from retrieval.models import Collection
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
-from tests.support.model_server import ModelServer, call_pieces, model_server
+from tests.support.model_server import call_pieces, model_server
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,7 +29,7 @@ library = library_of({"pump.md": PUMP})
 
 
 @pytest.fixture
-def small(model: ModelServer, settings: Any) -> ModelServer:
+def small(model, settings):
     """The built-in model, from the settings."""
     settings.OPENAI_MODEL, settings.OPENAI_API_KEY = "small", "key-of-small"
     model.pieces = ["It may carry glycol [1]."]
@@ -41,7 +37,7 @@ def small(model: ModelServer, settings: Any) -> ModelServer:
 
 
 @pytest.fixture
-def large(small: ModelServer, settings: Any) -> Iterator[ModelServer]:
+def large(small, settings):
     """A server beside it; :func:`add` makes a model of it."""
     settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
     with model_server() as server:
@@ -50,7 +46,7 @@ def large(small: ModelServer, settings: Any) -> Iterator[ModelServer]:
         yield server
 
 
-def add(server: ModelServer, *groups: Group, name: str = "large", **values: Any) -> LanguageModel:
+def add(server, *groups, name="large", **values):
     row = LanguageModel(name=name, base_url=server.url, model="org/large-v2", **values)
     row.api_key = "key-of-large"
     row.save()
@@ -58,11 +54,11 @@ def add(server: ModelServer, *groups: Group, name: str = "large", **values: Any)
     return row
 
 
-def ask(user: Any = None, **options: Any) -> Answer:
+def ask(user=None, **options):
     return answered(QUESTION, user=user or AnonymousUser(), **options)
 
 
-def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library: Collection, large: ModelServer) -> None:
+def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library, large):
     user = User.objects.create_user("reader")
     add(large, price_prompt=2, price_completion=10)
     answer = ask(user, model="large")
@@ -77,12 +73,9 @@ def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library: C
     assert len(large.requests) == 1
 
 
-def test_the_conversation_keeps_its_model_and_asking_anew_does_not_change_it(
-    library: Collection, large: ModelServer
-) -> None:
+def test_the_conversation_keeps_its_model_and_asking_anew_does_not_change_it(library, large):
     add(large)
-    first = ask(model="large")
-    again = {"conversation_id": first.conversation_id}
+    again = {"conversation_id": ask(model="large").conversation_id}
     assert ask(**again).generator == "large"
     assert ask(**again, model="small", anew=True).generator == "small"
     assert ask(**again).generator == "large"
@@ -92,9 +85,7 @@ def test_the_conversation_keeps_its_model_and_asking_anew_does_not_change_it(
     assert ask(**again, anew=True).generator == "small"
 
 
-def test_the_default_row_writes_for_those_who_may_choose_it(
-    library: Collection, large: ModelServer, settings: Any
-) -> None:
+def test_the_default_row_writes_for_those_who_may_choose_it(library, large, settings):
     group = Group.objects.create(name="Editors")
     editor = User.objects.create_user("editor")
     editor.groups.add(group)
@@ -113,9 +104,7 @@ def test_the_default_row_writes_for_those_who_may_choose_it(
     assert (ask().generator, len(large.requests)) == ("extractive", asked_before)
 
 
-def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(
-    library: Collection, large: ModelServer, settings: Any
-) -> None:
+def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(library, large, settings):
     row = add(large)
     asked = asking.begin(QUESTION, user=AnonymousUser(), visitor="browser-1", model="large")
     row.groups.set([Group.objects.create(name="Editors")])
@@ -130,17 +119,17 @@ def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(
 
 
 @pytest.fixture
-def closed(library: Collection, large: ModelServer) -> LanguageModel:
+def closed(library, large):
     """A model for editors alone."""
     return add(large, Group.objects.create(name="Editors"))
 
 
 @pytest.fixture
-def reader() -> User:
+def reader():
     return User.objects.create_user("reader", password="a long password")
 
 
-def test_programs_cannot_choose_what_the_reader_may_not(closed: LanguageModel, reader: User) -> None:
+def test_programs_cannot_choose_what_the_reader_may_not(closed, reader):
     program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
     page = client_of(reader)
     for name in ("large", "nothing"):
@@ -155,7 +144,7 @@ def test_programs_cannot_choose_what_the_reader_may_not(closed: LanguageModel, r
     assert not Answer.objects.exists()
 
 
-def test_programs_and_pages_of_those_who_may_choose(closed: LanguageModel, reader: User) -> None:
+def test_programs_and_pages_of_those_who_may_choose(closed, reader):
     reader.groups.add(*closed.groups.all())
     program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(reader)}")
     answered = program.post("/api/v1/ask/", {"question": QUESTION, "model": "large"}, format="json").json()
@@ -173,7 +162,7 @@ def test_programs_and_pages_of_those_who_may_choose(closed: LanguageModel, reade
     assert shown.count("<option selected>large</option>") == 2
 
 
-async def test_a_streamed_answer_can_be_asked_anew_of_another_model(library: Collection, large: ModelServer) -> None:
+async def test_a_streamed_answer_can_be_asked_anew_of_another_model(library, large):
     await sync_to_async(add)(large)
     browser = AsyncClient()
     await browser.post("/ask/", {"question": QUESTION, "model": "large"}, headers=HTMX)
@@ -190,7 +179,7 @@ async def test_a_streamed_answer_can_be_asked_anew_of_another_model(library: Col
 FIELDS = {"name": "large", "model": "m", "context_tokens": 8000, "price_prompt": 0, "price_completion": 0}
 
 
-def test_an_address_is_checked_before_it_is_saved(admin_client: Client, small: ModelServer) -> None:
+def test_an_address_is_checked_before_it_is_saved(admin_client, small):
     for address, said in (
         ("ftp://models.example/v1", "must look like"),
         ("https://me:secret@models.example/v1", "a name or a password"),
@@ -203,9 +192,7 @@ def test_an_address_is_checked_before_it_is_saved(admin_client: Client, small: M
         assert not LanguageModel.objects.exists()
 
 
-def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(
-    admin_client: Client, small: ModelServer, settings: Any
-) -> None:
+def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(admin_client, small, settings):
     values = {**FIELDS, "base_url": f"{small.url}/", "api_key": "a-new-key", "is_enabled": "on"}
     assert admin_client.post("/admin/chat/languagemodel/add/", {**values, "name": "small"}).status_code == 200
     assert admin_client.post("/admin/chat/languagemodel/add/", values).status_code == 302
@@ -222,9 +209,7 @@ def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(
     assert (row.base_url, row.api_key) == ("http://127.0.0.1:9/v1", "")
 
 
-def test_an_address_is_checked_again_when_it_is_connected_to(
-    admin_client: Client, library: Collection, large: ModelServer, settings: Any
-) -> None:
+def test_an_address_is_checked_again_when_it_is_connected_to(admin_client, library, large, settings):
     """A name may mean another machine by then."""
     row = add(large)
     assert ask(model="large").generator == "large"
@@ -237,13 +222,11 @@ def test_an_address_is_checked_again_when_it_is_connected_to(
     assert len(large.requests) == 1
 
 
-def facts(page: str) -> list[str]:
+def facts(page):
     return re.findall(r"<td>(.*)</td>", page.partition('id="content-main"')[2])
 
 
-def test_the_test_shows_what_the_model_can_do_or_why_it_does_not_answer(
-    admin_client: Client, large: ModelServer
-) -> None:
+def test_the_test_shows_what_the_model_can_do_or_why_it_does_not_answer(admin_client, large):
     address = f"/admin/chat/languagemodel/{add(large).pk}/test/"
     assert (
         "It takes as long as four short answers."

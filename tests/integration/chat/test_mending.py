@@ -1,13 +1,7 @@
 """A curator mends an answer: the page that does it, and the admin's own of approved answers."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import Group, User
-from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
@@ -15,13 +9,12 @@ from chat.models import Answer, ApprovedAnswer
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import scope_of
 from ragsite.accounts.roles import create_roles
-from retrieval.models import Chunk, Collection, Document, Draft
+from retrieval.models import Collection, Draft
 from retrieval.models.collection import Visibility
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 LEAVE = "# Leave\n\nEmployees have 25 days of leave a year. Days that are left lapse in July."
 PARKING = "# Parking\n\nThe car park has 40 places."
 QUESTION = "May I stay at home for a fortnight?"
@@ -29,13 +22,13 @@ QUESTION = "May I stay at home for a fortnight?"
 
 @pytest.fixture
 @remembered
-def document(collection: Collection, ingest: Ingest) -> Document:
+def document(collection, ingest):
     ingest(collection, "parking.md", PARKING)
     return ingest(collection, "leave.md", LEAVE)
 
 
 @pytest.fixture
-def curator(db: None) -> User:
+def curator(db):
     create_roles()
     user = User.objects.create_user("carla", "carla@example.org", is_staff=True, first_name="Carla")
     user.groups.add(Group.objects.get(name="Curators"))
@@ -43,34 +36,33 @@ def curator(db: None) -> User:
 
 
 @pytest.fixture
-def admin(client: Client, curator: User) -> Client:
+def admin(client, curator):
     client.force_login(curator)
     return client
 
 
-def ask(question: str = QUESTION) -> dict[str, Any]:
-    answered: dict[str, Any] = APIClient().post("/api/v1/ask/", {"question": question}, format="json").json()
-    return answered
+def ask(question=QUESTION):
+    return APIClient().post("/api/v1/ask/", {"question": question}, format="json").json()
 
 
 @pytest.fixture
-def page(document: Document) -> str:
+def page(document):
     """The page of a question that the documents do not answer."""
     asked = ask()
     assert asked["refused"]
     return reverse("admin:chat_answer_mend", args=[asked["answer_id"]])
 
 
-def passage(document: Document) -> Chunk:
+def passage(document):
     return document.chunks.earliest("ordinal")
 
 
-def offered(document: Document, html: str) -> str:
+def offered(document, html):
     """The value under which the page offers the document's passage."""
     return next(part for part in html.split('"') if part.endswith(f":{passage(document).pk}"))
 
 
-def approval(document: Document, curator: User, **values: Any) -> dict[str, Any]:
+def approval(document, curator, **values):
     return {
         "action": "approve",
         "question": QUESTION,
@@ -82,7 +74,7 @@ def approval(document: Document, curator: User, **values: Any) -> dict[str, Any]
     }
 
 
-def test_an_answer_is_approved_from_a_refused_one(admin: Client, page: str, document: Document, curator: User) -> None:
+def test_an_answer_is_approved_from_a_refused_one(admin, page, document, curator):
     answer = Answer.objects.get()
     assert page in admin.get(reverse("admin:chat_answer_change", args=[answer.pk])).content.decode()
     html = admin.get(page).content.decode()
@@ -109,9 +101,7 @@ def test_an_answer_is_approved_from_a_refused_one(admin: Client, page: str, docu
     assert ask()["approved"]["by"] == "Carla"
 
 
-def test_a_question_is_given_to_one_passage_alone_which_answers_it(
-    admin: Client, page: str, document: Document, ingest: Callable[..., Document]
-) -> None:
+def test_a_question_is_given_to_one_passage_alone_which_answers_it(admin, page, document, ingest):
     wrong = ingest(document.collection, "canteen.md", "# Canteen\n\nThe canteen has soup.")
     admin.post(page, {"action": "give", "passage": passage(wrong).pk})
     assert QUESTION in passage(wrong).canonical_questions
@@ -126,9 +116,7 @@ def test_a_question_is_given_to_one_passage_alone_which_answers_it(
     assert "25 days of leave" in admin.post(page, {"action": "ask"}).content.decode()
 
 
-def test_a_gap_that_a_document_closed_is_settled_with_its_passage(
-    admin: Client, page: str, document: Document, ingest: Callable[..., Document]
-) -> None:
+def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, document, ingest):
     text = f"# Rules\n\n## {QUESTION}\n\nYou may stay at home for a fortnight, and no longer than **twelve** days."
     added = ingest(document.collection, "rules.md", text)
     shown = admin.post(page, {"action": "ask"}).content.decode()
@@ -138,7 +126,7 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(
     assert unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []
 
 
-def test_out_of_scope_is_no_gap(admin: Client, page: str, document: Document, curator: User) -> None:
+def test_out_of_scope_is_no_gap(admin, page, document, curator):
     scope = scope_of({}, User.objects.create_superuser("root"))
     assert [one.question for one in unanswered(scope)[0]] == [QUESTION]
     sentence = "Ask the office of your own floor."
@@ -149,7 +137,7 @@ def test_out_of_scope_is_no_gap(admin: Client, page: str, document: Document, cu
     assert unanswered(scope)[0] == []
 
 
-def test_a_wording_is_added_to_an_approved_answer(admin: Client, page: str, document: Document, curator: User) -> None:
+def test_a_wording_is_added_to_an_approved_answer(admin, page, document, curator):
     chosen = offered(document, admin.get(page).content.decode())
     admin.post(page, approval(document, curator, question="How long may I be away?", passages=[chosen]))
     approved = ApprovedAnswer.objects.get()
@@ -159,7 +147,7 @@ def test_a_wording_is_added_to_an_approved_answer(admin: Client, page: str, docu
     assert ask()["approved"] is not None
 
 
-def test_a_collection_in_a_draft_says_so(admin: Client, page: str, document: Document) -> None:
+def test_a_collection_in_a_draft_says_so(admin, page, document):
     copy = Collection.objects.create(slug="copy", name="Copy")
     Draft.objects.create(collection=document.collection, working_copy=copy, status=Draft.Status.OPEN)
     response = admin.post(page, {"action": "give", "passage": passage(document).pk})
@@ -167,9 +155,8 @@ def test_a_collection_in_a_draft_says_so(admin: Client, page: str, document: Doc
     assert passage(document).canonical_questions == []
 
 
-def test_nobody_mends_what_they_may_not_see(client: Client, page: str, document: Document, curator: User) -> None:
-    reader = User.objects.create_user("reader", is_staff=True)
-    client.force_login(reader)
+def test_nobody_mends_what_they_may_not_see(client, page, document, curator):
+    client.force_login(User.objects.create_user("reader", is_staff=True))
     assert client.get(page).status_code in (302, 403, 404)
     Collection.objects.filter(pk=document.collection_id).update(visibility=Visibility.GRANTED)
     client.force_login(curator)
@@ -179,7 +166,7 @@ def test_nobody_mends_what_they_may_not_see(client: Client, page: str, document:
     assert not ApprovedAnswer.objects.exists()
 
 
-def test_the_admins_own_page_finds_passages_and_approves(admin: Client, document: Document, curator: User) -> None:
+def test_the_admins_own_page_finds_passages_and_approves(admin, document, curator):
     address = reverse("admin:chat_approvedanswer_add")
     found = admin.post(address, {"question": "How many days of leave?", "_find": "1"}).content.decode()
     assert "This field is required" not in found

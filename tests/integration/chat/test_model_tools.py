@@ -1,12 +1,9 @@
 """A language model that asks the documents' tables by a function call, over real HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -22,14 +19,13 @@ from chat.debugging.panel import panel_of
 from chat.models import ModelTrial
 from chat.streaming import asking, readers
 from chat.tasks import try_model
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from tests.support.asking import ask
-from tests.support.model_server import ModelServer, call_pieces
+from tests.support.model_server import call_pieces
 from tests.support.remembered import library_of, remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump for heating. It may carry glycol."
 PARTS = """sku,name,category,weight_g,price_eur
 MX-9920-W,Wet pump 9920,pump,3450,418.50
@@ -48,12 +44,12 @@ library = library_of({"pump.md": PUMP})
 
 @pytest.fixture
 @remembered
-def parts(library: Collection, ingest: Ingest) -> Document:
+def parts(library, ingest):
     return ingest(library, "parts.csv", PARTS)
 
 
 @pytest.fixture
-def model(db: None, model: ModelServer) -> ModelServer:
+def model(db, model):
     model.pieces = ["It may carry glycol [1]."]
     ModelTrial.objects.create(model=f"tiny at {model.url}", uses_functions=True, tried_at=timezone.now())
     return model
@@ -62,22 +58,22 @@ def model(db: None, model: ModelServer) -> ModelServer:
 class Cites(list[str]):
     """The model's last words, with the marker that it was last told of."""
 
-    def __init__(self, model: ModelServer, text: str) -> None:
+    def __init__(self, model, text):
         super().__init__()
         self._model, self._text = model, text
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self):
         told = self._model.requests[-1]["messages"][-1]["content"]
         marker = told[told.index("sources [") :].split("]")[0].rpartition("[")[2]
         return iter([self._text, f" [{marker}", "]."])
 
 
-def told(model: ModelServer) -> list[str]:
+def told(model):
     """What the model was told of its calls."""
     return [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "tool"]
 
 
-async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Document, model: ModelServer) -> None:
+async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts, model):
     model.rounds = [call_pieces(HEAVY)]
     model.pieces = Cites(model, "The Gate valve GV-200 has weight_g: 640")
     model.usage = {"prompt_tokens": 100, "completion_tokens": 10}
@@ -95,8 +91,7 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Docume
     (citation,) = events[-1].payload["citations"]
     assert (citation["marker"], citation["document"]["id"]) == (row["marker"], parts.pk)
     assert "640" in citation["quote"]
-    assert answer.text == f"The Gate valve GV-200 has weight_g: 640 [{row['marker']}]."
-    assert answer.notice == ""
+    assert (answer.text, answer.notice) == (f"The Gate valve GV-200 has weight_g: 640 [{row['marker']}].", "")
     assert (answer.usage["prompt_tokens"], answer.usage["completion_tokens"]) == (200, 20)
     # The call is sent back as it was, the result is quoted as documents are, and room is left for the second answer.
     asked, result = model.requests[1]["messages"][2:]
@@ -114,15 +109,12 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts: Docume
     assert json.loads(sent[-2].removeprefix(b"data: "))["sources"] == second
 
 
-async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
-    parts: Document, model: ModelServer
-) -> None:
+async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(parts, model):
     nothing = '{"question": "Who won the cup?"}'
     model.rounds = [[*call_pieces(HEAVY), *call_pieces(nothing, index=1)]]
     answer, _ = await ask(QUESTION)
     boss = await User.objects.acreate_superuser("boss")
     panel = await sync_to_async(panel_of)(answer, boss)
-    assert panel is not None
     assert [(call.arguments, call.document_id) for call in panel.trace.prompt.calls] == [
         (HEAVY, parts.pk),
         (nothing, None),
@@ -136,20 +128,17 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(
     # Who may not read the table is not told what was computed over it.
     await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
     panel = await sync_to_async(panel_of)(answer, AnonymousUser())
-    assert panel is not None
     assert [call.told for call in panel.trace.prompt.calls][0] == ""
 
 
-async def test_without_tables_no_function_is_offered(library: Collection, model: ModelServer, ingest: Ingest) -> None:
+async def test_without_tables_no_function_is_offered(library, model, ingest):
     await ask(QUESTION)
     await sync_to_async(ingest)(library, "parts.csv", PARTS)
     await ask(QUESTION)
     assert ["tools" in request for request in model.requests] == [False, True]
 
 
-async def test_tables_that_the_asker_may_not_read_are_not_there(
-    parts: Document, model: ModelServer, library: Collection, ingest: Ingest
-) -> None:
+async def test_tables_that_the_asker_may_not_read_are_not_there(parts, model, library, ingest):
     # Another table is readable, so that the function is offered.
     await sync_to_async(ingest)(library, "towns.csv", "town,inhabitants\nUrk,21000\nEde,120000\nOss,93000\n")
     await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
@@ -161,13 +150,13 @@ async def test_tables_that_the_asker_may_not_read_are_not_there(
     assert parts.pk not in [source["document"]["id"] for source in answer.sources]
 
 
-async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts: Document, model: ModelServer) -> None:
+async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts, model):
     asked, narrowed = threading.Event(), threading.Event()
 
     class Waiting(Cites):
         """Goes on when the right to the row, which was computed meanwhile, is lost."""
 
-        def __iter__(self) -> Iterator[str]:
+        def __iter__(self):
             asked.set()
             assert narrowed.wait(60)
             return super().__iter__()
@@ -197,9 +186,7 @@ async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts: D
         (call_pieces('{"question": "Who won the \\ud800 \x00 cup?"}'), "nothing was computed"),
     ],
 )
-async def test_a_call_that_cannot_be_run_is_told_to_the_model(
-    parts: Document, model: ModelServer, pieces: list[dict[str, object]], said: str
-) -> None:
+async def test_a_call_that_cannot_be_run_is_told_to_the_model(parts, model, pieces, said):
     model.rounds, model.preamble = [pieces], "Let me look."
     answer, _ = await ask(QUESTION)
     assert said in told(model)[0]
@@ -211,7 +198,7 @@ async def test_a_call_that_cannot_be_run_is_told_to_the_model(
     assert said in answer.trace["prompt"]["calls"][0]["told"]
 
 
-async def test_calls_at_once_are_told_apart_and_bounded(parts: Document, model: ModelServer) -> None:
+async def test_calls_at_once_are_told_apart_and_bounded(parts, model):
     light = '{"question": "What is the price of the BV-100?"}'
     mixed = [piece for both in zip(call_pieces(HEAVY), call_pieces(light, index=1), strict=False) for piece in both]
     mixed += call_pieces(HEAVY)[len(mixed) // 2 :] + call_pieces(light, index=1)[len(mixed) // 2 :]
@@ -241,9 +228,7 @@ async def test_calls_at_once_are_told_apart_and_bounded(parts: Document, model: 
     ("status", "sentence"),
     [(400, '"auto" tool choice requires --enable-auto-tool-choice'), (500, "tools param requires --jinja flag")],
 )
-async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(
-    parts: Document, model: ModelServer, caplog: pytest.LogCaptureFixture, status: int, sentence: str
-) -> None:
+async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(parts, model, caplog, status, sentence):
     model.statuses, model.said = [status], sentence
     with caplog.at_level(logging.WARNING):
         answer, _ = await ask(QUESTION)
@@ -253,19 +238,15 @@ async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(
     assert "does not take tools" in caplog.text
 
 
-async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(
-    parts: Document, model: ModelServer
-) -> None:
+async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(parts, model):
     model.rounds, model.preamble, model.pieces = [call_pieces(HEAVY)], "Let me look.", ["NO_", "ANSWER"]
     answer, _ = await ask(QUESTION)
     assert (answer.refused, answer.generator) == (False, "extractive")
     assert "Let me look" not in answer.text
 
 
-async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
-    parts: Document, model: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trials: list[tuple[str, list[str]]] = []
+async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(parts, model, monkeypatch):
+    trials = []
     monkeypatch.setattr(
         model_trial.current_app, "send_task", lambda *sent: trials.append(sent) if "try" in sent[0] else None
     )
@@ -292,13 +273,13 @@ async def test_a_model_that_nobody_tried_is_offered_nothing_and_tried_once(
         ([], ['{"name": "ask_tables", "arguments": {"question": "How many pumps?"}}'], False),
     ],
 )
-def test_the_trial_of_a_model(model: ModelServer, rounds: list[list[object]], pieces: list[str], passes: bool) -> None:
-    model.rounds, model.pieces = rounds, pieces  # type: ignore[assignment]
+def test_the_trial_of_a_model(model, rounds, pieces, passes):
+    model.rounds, model.pieces = rounds, pieces
     try_model("tiny")
     assert ModelTrial.objects.get().uses_functions is passes
 
 
-def test_a_server_that_does_not_answer_leaves_no_trial(model: ModelServer) -> None:
+def test_a_server_that_does_not_answer_leaves_no_trial(model):
     model.statuses = [500] * 9
     try_model("tiny")
     assert not ModelTrial.objects.exists()

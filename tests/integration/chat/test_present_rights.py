@@ -1,11 +1,7 @@
 """What somebody may read now decides what is shown of old answers, and of one that is being written."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -25,18 +21,17 @@ from chat.streaming.writing import RUNS
 from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
-from tests.support.asking import Gated, begin, client_of, saved_answer
 from tests.support.asking import answered as finished
+from tests.support.asking import begin, client_of, saved_answer
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db
 
-Ingest = Callable[..., Document]
 SECRET = "3450 grams"
 SENTENCE = "This answer came from documents that you may no longer read."
 
 
-def answered(conversation: Conversation, document: Document, question: str = "How heavy?", **others: Any) -> Answer:
+def answered(conversation, document, question="How heavy?", **others):
     """As it is saved: with its sources, citation, events and trace."""
     known = {"attempts": 1, "search_method": "lexical", "source_collections": [document.collection_id]}
     answer = saved_answer(conversation, question, document, **known | others)
@@ -49,29 +44,29 @@ def answered(conversation: Conversation, document: Document, question: str = "Ho
 
 
 @pytest.fixture
-def document(collection: Collection) -> Document:
+def document(collection):
     return Document.objects.create(collection=collection, source="sheet.md", title="Sheet")
 
 
 @pytest.fixture
-def conversation(owner: User) -> Conversation:
+def conversation(owner):
     return Conversation.objects.create(owner=owner, title="Weights")
 
 
 @pytest.fixture
-def answer(conversation: Conversation, document: Document) -> Answer:
+def answer(conversation, document):
     return answered(conversation, document)
 
 
-def made_private(document: Document) -> None:
+def made_private(document):
     Collection.objects.update(visibility="staff")
 
 
-def collection_deleted(document: Document) -> None:
+def collection_deleted(document):
     document.collection.delete()
 
 
-def document_moved(document: Document) -> None:
+def document_moved(document):
     document.collection = Collection.objects.create(slug="closed", name="Closed", visibility="staff")
     document.save()
 
@@ -79,7 +74,7 @@ def document_moved(document: Document) -> None:
 LOSSES = [made_private, collection_deleted, document_moved]
 
 
-def surfaces(answer: Answer) -> list[str]:
+def surfaces(answer):
     """All addresses that show something of an answer to its asker."""
     one, whole = f"/api/v1/answers/{answer.pk}/", f"/api/v1/conversations/{answer.conversation_id}/"
     return [
@@ -93,8 +88,8 @@ def surfaces(answer: Answer) -> list[str]:
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_after_a_loss_no_address_shows_the_text_and_every_one_that_shows_the_question_says_why(
-    answer: Answer, document: Document, mine: Client, settings: Any, lose: Callable[[Document], None]
-) -> None:
+    answer, document, mine, settings, lose
+):
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     before = {address: mine.get(address).content.decode() for address in surfaces(answer) if "scores" not in address}
     assert [address for address, body in before.items() if SECRET not in body] == [f"/answers/{answer.pk}/debug/"]
@@ -115,8 +110,8 @@ def test_after_a_loss_no_address_shows_the_text_and_every_one_that_shows_the_que
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_after_a_loss_no_stream_tells_the_text_again(answer: Answer, document: Document, owner: User) -> None:
-    async def told(address: str) -> str:
+async def test_after_a_loss_no_stream_tells_the_text_again(answer, document, owner):
+    async def told(address):
         client = AsyncClient()
         await client.aforce_login(owner)
         response = await client.get(address)
@@ -134,9 +129,9 @@ async def test_after_a_loss_no_stream_tells_the_text_again(answer: Answer, docum
 
 
 def test_a_deleted_document_withholds_nothing_from_the_asker_and_a_right_that_comes_back_shows_the_text_again(
-    answer: Answer, document: Document, owner: User, mine: Client
-) -> None:
-    def is_shown() -> bool:
+    answer, document, owner, mine
+):
+    def is_shown():
         return SECRET in mine.get(f"/c/{answer.conversation_id}/").content.decode()
 
     Collection.objects.update(visibility="staff")
@@ -149,7 +144,7 @@ def test_a_deleted_document_withholds_nothing_from_the_asker_and_a_right_that_co
     assert is_shown()
 
 
-def test_a_deactivated_user_reads_nothing(answer: Answer, owner: User, mine: Client) -> None:
+def test_a_deactivated_user_reads_nothing(answer, owner, mine):
     key = key_of(owner)
     User.objects.update(is_active=False)
     assert mine.get(f"/c/{answer.conversation_id}/").status_code == 404
@@ -157,9 +152,7 @@ def test_a_deactivated_user_reads_nothing(answer: Answer, owner: User, mine: Cli
     assert Client().get(f"/api/v1/answers/{answer.pk}/", headers=headers).status_code == 401
 
 
-def test_staff_with_the_permission_read_all_and_others_only_their_own(
-    answer: Answer, document: Document, settings: Any
-) -> None:
+def test_staff_with_the_permission_read_all_and_others_only_their_own(answer, document, settings):
     collection_deleted(document)
     clerk = User.objects.create_user("clerk", is_staff=True)
     desk = client_of(clerk)
@@ -170,9 +163,7 @@ def test_staff_with_the_permission_read_all_and_others_only_their_own(
     assert desk.get(f"/answers/{answer.pk}/debug/").status_code == 200
 
 
-def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(
-    answer: Answer, conversation: Conversation, owner: User, mine: Client
-) -> None:
+def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(answer, conversation, owner, mine):
     own = Conversation.objects.of(owner, "")
     second = Answer.objects.create(conversation=conversation, question="And how long?")
     assert mentioning(own, owner, "3450").count() == 1
@@ -185,9 +176,7 @@ def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(
     assert (turn.question, turn.answer) == ("How heavy?", "")
 
 
-def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
-    answer: Answer, conversation: Conversation, mine: Client
-) -> None:
+def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(answer, conversation, mine):
     other = Collection.objects.create(slug="other", name="Other")
     sheet = Document.objects.create(collection=other, source="x.md", title="X")
     second = answered(conversation, sheet, "And that in pounds?", source_collections=[], prompt_version=3)
@@ -200,9 +189,7 @@ def test_an_answer_that_may_repeat_an_earlier_one_goes_with_it(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("loss", ["private", "deactivated", "key revoked", "session ended", "new password"])
-async def test_a_running_stream_ends_when_the_right_is_lost(
-    library: Collection, gated: Gated, monkeypatch: pytest.MonkeyPatch, loss: str
-) -> None:
+async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monkeypatch, loss):
     monkeypatch.setattr(readers, "RECHECK_SECONDS", 0.05)
     owner = await sync_to_async(User.objects.create_user)("owner")
     session_key = ""
@@ -214,7 +201,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
         await browser.aforce_login(owner)
         session_key = browser.cookies[settings.SESSION_COOKIE_NAME].value
     begun = await sync_to_async(begin)(user=owner, visitor="")
-    events: list[StreamedEvent] = []
+    events = []
     async with asyncio.timeout(30):
         async for event in readers.follow(begun.pk, owner, session_key=session_key):
             events.append(event)
@@ -234,18 +221,17 @@ async def test_a_running_stream_ends_when_the_right_is_lost(
     assert events[-1].payload == {"message": SENTENCE, "withheld": True}
     # A reader who comes back gets nothing either, from this process or from another.
     following = readers.follow(begun.pk, owner, "1-1", session_key=session_key)
-    again = [event.name async for event in following]
-    assert again == ["failed"]
+    assert [event.name async for event in following] == ["failed"]
     await streams.stop(begun.pk)
     async with asyncio.timeout(30):
         await streams.finish(begun.pk)
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_reader_who_leaves_lets_go_of_the_stream(library: Collection, gated: Gated) -> None:
+async def test_a_reader_who_leaves_lets_go_of_the_stream(library, gated):
     begun = await sync_to_async(begin)()
 
-    async def read() -> None:
+    async def read():
         async for _event in readers.follow(begun.pk, AnonymousUser()):
             pass
 
@@ -262,9 +248,7 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(library: Collection, ga
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_remembers_its_collections_and_the_api_refuses_one_that_was_lost_meanwhile(
-    library: Collection, owner: User
-) -> None:
+def test_an_answer_remembers_its_collections_and_the_api_refuses_one_that_was_lost_meanwhile(library, owner):
     asked = finished(user=owner, visitor="")
     assert asked.sources
     assert asked.source_collections == [library.pk]
@@ -273,16 +257,13 @@ def test_an_answer_remembers_its_collections_and_the_api_refuses_one_that_was_lo
         finish_answer(asked, owner)
 
 
-# An answer's actions --------------------------------------------------------------------------------------------------
-
-
-def browser_of(name: str, *permissions: str, **flags: Any) -> Client:
+def browser_of(name, *permissions, **flags):
     user = User.objects.create_user(name, **flags)
     user.user_permissions.add(*Permission.objects.filter(codename__in=permissions))
     return client_of(user)
 
 
-def strangers() -> dict[str, Client]:
+def strangers():
     return {
         "visitor": Client(),
         "other": browser_of("other"),
@@ -291,8 +272,8 @@ def strangers() -> dict[str, Client]:
     }
 
 
-def test_nobody_but_the_asker_rates_an_answer(answer: Answer, document: Document, mine: Client) -> None:
-    def rate(client: Client, rated: Answer, *, helpful: bool) -> int:
+def test_nobody_but_the_asker_rates_an_answer(answer, document, mine):
+    def rate(client, rated, *, helpful):
         said = json.dumps({"helpful": helpful, "comment": "mine"})
         return client.post(f"/api/v1/answers/{rated.pk}/feedback/", said, content_type="application/json").status_code
 
@@ -309,8 +290,8 @@ def test_nobody_but_the_asker_rates_an_answer(answer: Answer, document: Document
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation: Conversation, mine: Client) -> None:
-    def stop(client: Client, kind: str) -> tuple[int, str]:
+def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation, mine):
+    def stop(client, kind):
         begun = Answer.objects.create(conversation=conversation, question="How heavy?")
         code = client.post(f"{kind}/answers/{begun.pk}/stop/").status_code
         begun.refresh_from_db()
@@ -324,7 +305,7 @@ def test_nobody_but_the_asker_and_those_permitted_stops_an_answer(conversation: 
         assert stop(browser_of(f"mender{done}", "change_answer", is_staff=True), kind) == (done, "stopped")
 
 
-def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document: Document) -> None:
+def test_a_shared_page_does_not_give_away_the_ids_that_let_a_program_act(document):
     nobodys = answered(Conversation.objects.create(title="Weights"), document)
     shared = f"/s/{sharing.share(nobodys.conversation)}/"
     page = Client().get(shared).content.decode()

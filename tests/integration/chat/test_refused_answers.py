@@ -1,18 +1,12 @@
 """A refusal with near places and what may have been meant: the same on every surface."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
-from rest_framework.test import APIClient
 
 from chat.answering import pipeline
 from chat.conversations import sharing
@@ -24,8 +18,6 @@ from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-Shape = Callable[[AnswerDraft, Completed], Completed]
 PASSWORDS = "# Passwords\n\nA password for the console has at least 14 characters.\n\n- no names\n- no dates\n"
 QUESTION = "How long must a password for the console be?"
 SENTENCE = "The documents do not say this. Nearest passages:"
@@ -37,12 +29,12 @@ library = library_of({"passwords.md": PASSWORDS})
 
 
 @pytest.fixture
-def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
+def outcome(monkeypatch):
     """Makes every answer one of this shape."""
     whole = pipeline.answer
 
-    def shape_with(shape: Shape) -> None:
-        async def answer(*args: Any, **options: Any) -> AsyncIterator[Any]:
+    def shape_with(shape):
+        async def answer(*args, **options):
             async for event in whole(*args, **options):
                 if isinstance(event, AnswerDraft):
                     searched = event
@@ -56,7 +48,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape], None]:
     return shape_with
 
 
-def refusal(searched: AnswerDraft, end: Completed) -> Completed:
+def refusal(searched, end):
     best = searched.sources[0].block.best
     start = best.content.index("A password")
     quote = best.content[start:]
@@ -64,14 +56,11 @@ def refusal(searched: AnswerDraft, end: Completed) -> Completed:
     return Completed(SENTENCE, (), refused=True, generator="extractive", near=(near,), choices=CHOICES)
 
 
-def ask(user: Any = None, **options: Any) -> Answer:
-    asker = {"user": user, "visitor": ""} if user else {}
-    return answered(QUESTION, **asker, **options)
+def ask(user=None, **options):
+    return answered(QUESTION, **({"user": user, "visitor": ""} if user else {}), **options)
 
 
-def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
-    library: Collection, outcome: Callable[[Shape], None]
-) -> None:
+def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(library, outcome):
     outcome(refusal)
     first = ask()
     (near,) = first.near
@@ -84,9 +73,7 @@ def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(
     assert (again.refused, again.near, again.choices) == (True, first.near, first.choices)
 
 
-def test_the_api_has_the_near_places_and_the_choices(
-    library: Collection, outcome: Callable[[Shape], None], api: APIClient
-) -> None:
+def test_the_api_has_the_near_places_and_the_choices(library, outcome, api):
     outcome(refusal)
     body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
     assert body["refused"] is True
@@ -97,9 +84,7 @@ def test_the_api_has_the_near_places_and_the_choices(
     assert set(body["choices"][0]) == set(schemas["QuestionChoice"]["properties"])
 
 
-def test_a_completion_tells_the_near_places_as_text(
-    library: Collection, outcome: Callable[[Shape], None], api: APIClient
-) -> None:
+def test_a_completion_tells_the_near_places_as_text(library, outcome, api):
     outcome(refusal)
     body = {"messages": [{"role": "user", "content": QUESTION}]}
     completion = api.post("/v1/chat/completions", body, format="json").json()
@@ -114,8 +99,8 @@ def test_a_completion_tells_the_near_places_as_text(
     assert _streamed_content(streamed) == content
 
 
-def _streamed_content(response: Any) -> str:
-    async def joined() -> bytes:
+def _streamed_content(response):
+    async def joined():
         return b"".join([part async for part in response.streaming_content])
 
     lines = async_to_sync(joined)().decode().splitlines()
@@ -123,9 +108,7 @@ def _streamed_content(response: Any) -> str:
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
-def test_the_command_prints_the_near_places_and_the_choices(
-    library: Collection, outcome: Callable[[Shape], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_the_near_places_and_the_choices(library, outcome, capsys):
     outcome(refusal)
     call_command("ask", QUESTION)
     printed = capsys.readouterr().out
@@ -140,9 +123,7 @@ def test_the_command_prints_the_near_places_and_the_choices(
     assert told["choices"][0]["question"] == MEANT[0]
 
 
-def test_a_page_shows_a_refusal_with_its_near_places(
-    library: Collection, outcome: Callable[[Shape], None], mine: Client, owner: User
-) -> None:
+def test_a_page_shows_a_refusal_with_its_near_places(library, outcome, mine, owner):
     outcome(refusal)
     answer = ask(owner)
     page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
@@ -157,7 +138,7 @@ def test_a_page_shows_a_refusal_with_its_near_places(
     assert "Did you mean:" not in shared
 
 
-def test_what_is_quoted_is_said_to_be(library: Collection, mine: Client, owner: User) -> None:
+def test_what_is_quoted_is_said_to_be(library, mine, owner):
     answer = ask(owner)
     assert [cited.verbatim for cited in answer.citations.all()] == [True]
     assert answer.statements == []
@@ -167,7 +148,7 @@ def test_what_is_quoted_is_said_to_be(library: Collection, mine: Client, owner: 
 
 
 @pytest.fixture
-def refused_beside_a_secret(owner: User, library: Collection, ingest: Ingest) -> Answer:
+def refused_beside_a_secret(owner, library, ingest):
     """A refusal whose near place lies in another collection than its source."""
     secret = ingest(Collection.objects.create(slug="other", name="Other"), "codes.md", "# Codes\n\nThe code is 4711.\n")
     conversation = Conversation.objects.create(owner=owner, title="Codes")
@@ -176,19 +157,13 @@ def refused_beside_a_secret(owner: User, library: Collection, ingest: Ingest) ->
     source = {**place, "marker": 1, "chunk_id": 1, "content": "x", "start": 0, "end": 1, "instructions": False}
     near = {**place, "document": {"id": secret.pk, "title": "Codes", "url": ""}, "quote": "The code is 4711."}
     return Answer.objects.create(
-        conversation=conversation,
-        question="What is the code?",
-        text=SENTENCE,
-        refused=True,
-        near=[{**near, "start": 9, "end": 26, "chunk_id": 1}],
-        sources=[source],
-        source_collections=[library.pk],
-        search_method="hybrid",
-        status=Answer.Status.COMPLETED,
-    )
+        conversation=conversation, question="What is the code?", text=SENTENCE, refused=True,
+        near=[{**near, "start": 9, "end": 26, "chunk_id": 1}], sources=[source], source_collections=[library.pk],
+        search_method="hybrid", status=Answer.Status.COMPLETED,
+    )  # fmt: skip
 
 
-def test_near_places_are_shown_to_who_may_read_their_documents(refused_beside_a_secret: Answer, mine: Client) -> None:
+def test_near_places_are_shown_to_who_may_read_their_documents(refused_beside_a_secret, mine):
     answer = refused_beside_a_secret
     addresses = [
         f"/c/{answer.conversation_id}/",
@@ -205,9 +180,7 @@ def test_near_places_are_shown_to_who_may_read_their_documents(refused_beside_a_
     assert "4711" not in Client().get(shared).content.decode()
 
 
-def test_choices_may_name_what_any_searched_document_names(
-    library: Collection, outcome: Callable[[Shape], None], ingest: Ingest
-) -> None:
+def test_choices_may_name_what_any_searched_document_names(library, outcome, ingest):
     other = Collection.objects.create(slug="other", name="Other")
     ingest(other, "codes.md", "# Codes\n\nThe code is 4711.\n")
     outcome(lambda searched, end: replace(refusal(searched, end), near=(), choices=()))
@@ -217,6 +190,6 @@ def test_choices_may_name_what_any_searched_document_names(
     assert ask(anew=True).source_collections == sorted([library.pk, other.pk])
 
 
-def test_a_name_that_no_document_has_is_told(library: Collection) -> None:
+def test_a_name_that_no_document_has_is_told(library):
     answer = answered("How long must a password for Frobnicate be?")
     assert "The documents do not mention Frobnicate." in answer.notice

@@ -1,13 +1,9 @@
 """The same question of the same documents is answered once; whatever an answer depends on makes it another question."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
@@ -15,12 +11,9 @@ from django.utils import timezone, translation
 from prometheus_client import REGISTRY
 
 from chat.answering import pipeline
-from chat.answering.evidence import Evidence
-from chat.answering.extractive import Quotation
 from chat.models import Answer, Citation, Feedback
 from chat.streaming import answer_cache, streams
 from chat.streaming.asking import filters_of
-from chat.types import ContextSource
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.search import profiles
@@ -29,28 +22,26 @@ from tests.support.asking import PUMP, QUESTION, answered, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-
 
 @pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def searches(monkeypatch):
     """The questions that were searched."""
-    asked: list[str] = []
+    asked = []
     whole = pipeline.find_sources
 
-    def counted(question: str, *args: object) -> object:
+    def counted(question, *args):
         asked.append(question)
-        return whole(question, *args)  # type: ignore[arg-type]
+        return whole(question, *args)
 
     monkeypatch.setattr(pipeline, "find_sources", counted)
     return asked
 
 
-async def served_again(question: str = QUESTION, **options: object) -> bool:
+async def served_again(question=QUESTION, **options):
     return (await ask(question, **options))[0].repeats is not None
 
 
-async def test_the_same_question_is_answered_from_before(library: Collection, searches: list[str]) -> None:
+async def test_the_same_question_is_answered_from_before(library, searches):
     first, told = await ask()
     again, retold = await ask("  How heavy is\n the MX-9920-W? ")
     assert searches == [QUESTION]
@@ -71,7 +62,6 @@ async def test_the_same_question_is_answered_from_before(library: Collection, se
     assert "".join(event.payload["text"] for event in retold[1:-1]) == first.text
     last, last_before = retold[-1].payload, told[-1].payload
     assert (last["repeats"], last_before["repeats"]) == (True, False)
-    assert first.completed_at is not None
     assert last["repeated_from"] == first.completed_at.isoformat()
     assert last["citations"] == last_before["citations"] != []
     assert await Citation.objects.filter(answer=again).acount() == len(last["citations"])
@@ -80,8 +70,8 @@ async def test_the_same_question_is_answered_from_before(library: Collection, se
     assert [(event.event_id, event.payload) for event in replayed] == [(one.event_id, one.payload) for one in retold]
 
 
-async def test_asked_anew_it_is_answered_anew_and_serves_from_then_on(library: Collection, searches: list[str]) -> None:
-    def counted(outcome: str) -> float:
+async def test_asked_anew_it_is_answered_anew_and_serves_from_then_on(library, searches):
+    def counted(outcome):
         return REGISTRY.get_sample_value("ragsite_answer_cache_total", {"outcome": outcome}) or 0.0
 
     before = {outcome: counted(outcome) for outcome in ("hit", "miss", "off")}
@@ -92,13 +82,12 @@ async def test_asked_anew_it_is_answered_anew_and_serves_from_then_on(library: C
     assert {outcome: counted(outcome) - before[outcome] for outcome in before} == {"hit": 1, "miss": 1, "off": 1}
 
 
-async def test_a_published_profile_counts(library: Collection) -> None:
+async def test_a_published_profile_counts(library):
     await ask()
 
-    def publish(top_k: int) -> None:
+    def publish(top_k):
         profile, _ = SearchProfile.objects.get_or_create(slug="default", name="Default")
-        settings = profiles.built_in_profile().__class__(top_k=top_k)
-        profiles.publish(profiles.add_version(profile, settings))
+        profiles.publish(profiles.add_version(profile, profiles.built_in_profile().__class__(top_k=top_k)))
 
     await sync_to_async(publish)(5)
     saved, _ = await ask()
@@ -109,9 +98,7 @@ async def test_a_published_profile_counts(library: Collection) -> None:
     assert not await served_again()
 
 
-async def test_whoever_may_read_other_collections_gets_an_answer_of_their_own(
-    library: Collection, ingest: Ingest
-) -> None:
+async def test_whoever_may_read_other_collections_gets_an_answer_of_their_own(library, ingest):
     secret = await Collection.objects.acreate(slug="secret", name="Secret", visibility="staff")
     await sync_to_async(ingest)(secret, "secret.md", "# MX-9920-W\n\nThe MX-9920-W secretly weighs 9 grams.")
     staff = await User.objects.acreate(username="staff", is_staff=True, is_superuser=True)
@@ -126,9 +113,7 @@ async def test_whoever_may_read_other_collections_gets_an_answer_of_their_own(
     assert (await ask(user=staff, visitor=""))[0].repeats == known
 
 
-async def test_a_copy_does_not_serve_when_its_original_was_deleted(
-    library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_copy_does_not_serve_when_its_original_was_deleted(library, monkeypatch):
     first, _ = await ask()
     copy, _ = await ask()
     assert (copy.repeats, copy.cache_key) == (first, "")
@@ -142,7 +127,7 @@ async def test_a_copy_does_not_serve_when_its_original_was_deleted(
     assert (again.repeats, again.text) == (None, first.text)
 
 
-CHANGES: dict[str, Callable[[Answer], object]] = {
+CHANGES = {
     "a document has another title": lambda _: Document.objects.update(title="Pumps"),
     "a document has other metadata": lambda _: Document.objects.update(metadata={"year": 2026}),
     "a document is deleted": lambda _: Document.objects.all().delete(),
@@ -157,13 +142,11 @@ CHANGES: dict[str, Callable[[Answer], object]] = {
 }
 
 
-def test_only_a_whole_recent_and_helpful_answer_of_the_same_documents_serves(
-    library: Collection, settings: LazySettings
-) -> None:
+def test_only_a_whole_recent_and_helpful_answer_of_the_same_documents_serves(library, settings):
     first, again = answered(), answered()
     assert again.repeats == first
 
-    def found() -> Answer | None:
+    def found():
         return answer_cache.look_up(first, filters_of(first), (), "")[1]
 
     for change, make in CHANGES.items():
@@ -176,9 +159,7 @@ def test_only_a_whole_recent_and_helpful_answer_of_the_same_documents_serves(
     assert found() is None
 
 
-def test_the_key_holds_what_the_answer_depends_on(
-    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_holds_what_the_answer_depends_on(library, settings, monkeypatch):
     filters = SearchFilters(collections=(library.pk,))
     keys = [
         answer_cache.build_key("How heavy?", filters),
@@ -205,9 +186,7 @@ def test_the_key_holds_what_the_answer_depends_on(
     assert answer_cache.build_key(" How  heavy?\n", filters) == keys[-1]
 
 
-def test_what_is_asked_of_today_holds_today(
-    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_asked_of_today_holds_today(library, settings, monkeypatch):
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "http://127.0.0.1:9/v1", "tiny"
     filters = SearchFilters(collections=(library.pk,))
     before = [answer_cache.build_key(question, filters) for question in ("Is it open today?", "Is it open on Monday?")]
@@ -218,12 +197,10 @@ def test_what_is_asked_of_today_holds_today(
     assert before[1] == after[1]
 
 
-async def test_a_document_changed_while_it_is_answered_is_asked_again(
-    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_document_changed_while_it_is_answered_is_asked_again(library, ingest, monkeypatch):
     quote = pipeline.quote
 
-    def meddle(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Quotation:
+    def meddle(question, sources, evidence):
         ingest(library, "pump.md", PUMP.replace("3450", "3500"))
         return quote(question, sources, evidence)
 
@@ -236,8 +213,8 @@ async def test_a_document_changed_while_it_is_answered_is_asked_again(
     assert "3500" in again.text
 
 
-def test_only_a_description_that_differs_is_a_change(library: Collection) -> None:
-    def version() -> int:
+def test_only_a_description_that_differs_is_a_change(library):
+    def version():
         return CollectionStatistics.objects.get(collection=library).version
 
     before = version()

@@ -1,10 +1,6 @@
 """Who may read what of a shared conversation."""
 
-from __future__ import annotations
-
 import uuid
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,43 +9,40 @@ from django.test import Client
 from chat.conversations import sharing
 from chat.conversations.history import REMEMBERED_TURNS
 from chat.models import Answer, Conversation
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from tests.support.asking import client_of, saved_answer
 
 pytestmark = pytest.mark.django_db
 
-Ingest = Callable[..., Document]
 WITHHELD = "This answer quotes documents that you may not read."
 
 
-def answered(conversation: Conversation, question: str, *documents: Document, **others: Any) -> Answer:
+def answered(conversation, question, *documents, **others):
     values = {"text": f"It weighs 3450 grams, says {question} [1].", "completed_question": f"Completed: {question}"}
     return saved_answer(conversation, question, *documents, **values | others)
 
 
 @pytest.fixture
-def conversation(owner: User) -> Conversation:
+def conversation(owner):
     return Conversation.objects.create(owner=owner, title="Weights")
 
 
 @pytest.fixture
-def document(collection: Collection, ingest: Ingest) -> Document:
+def document(collection, ingest):
     return ingest(collection, "sheet.txt", "The pump weighs 3450 grams.")
 
 
 @pytest.fixture
-def private(ingest: Ingest) -> Document:
+def private(ingest):
     closed = Collection.objects.create(slug="closed", name="Closed", visibility="staff")
     return ingest(closed, "secret.txt", "The secret pump weighs 1 gram.")
 
 
-def link_to(conversation: Conversation) -> str:
+def link_to(conversation):
     return f"/s/{sharing.share(conversation)}/"
 
 
-def test_whoever_has_the_link_reads_the_conversation_and_can_do_nothing_else(
-    conversation: Conversation, document: Document, owner: User
-) -> None:
+def test_whoever_has_the_link_reads_the_conversation_and_can_do_nothing_else(conversation, document, owner):
     answer = answered(conversation, "one", document)
     mine, reader = client_of(owner), Client()
     assert "entry-shared" not in mine.get("/").content.decode()
@@ -68,9 +61,7 @@ def test_whoever_has_the_link_reads_the_conversation_and_can_do_nothing_else(
     assert "entry-shared" in mine.get("/").content.decode()
 
 
-def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(
-    conversation: Conversation, document: Document, private: Document
-) -> None:
+def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(conversation, document, private):
     answered(conversation, "open", document)
     answered(conversation, "mixed", document, private)
     link = link_to(conversation)
@@ -87,7 +78,7 @@ def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(
     assert sharing.withheld_from(None, [bare]) == frozenset()
 
 
-def test_a_link_that_was_taken_back_leads_nowhere(conversation: Conversation) -> None:
+def test_a_link_that_was_taken_back_leads_nowhere(conversation):
     link = link_to(conversation)
     sharing.stop_sharing(conversation)
     for gone in (link, f"/s/{uuid.uuid4()}/"):
@@ -98,7 +89,7 @@ def test_a_link_that_was_taken_back_leads_nowhere(conversation: Conversation) ->
     assert link_to(conversation) != link
 
 
-def test_only_the_owner_shares_and_stops(conversation: Conversation, document: Document, owner: User) -> None:
+def test_only_the_owner_shares_and_stops(conversation, document, owner):
     strangers = [Client(), client_of(User.objects.create_user("staff", is_staff=True))]
     for stranger in strangers:
         assert stranger.post(f"/c/{conversation.pk}/share/").status_code == 404
@@ -109,8 +100,7 @@ def test_only_the_owner_shares_and_stops(conversation: Conversation, document: D
     conversation.refresh_from_db()
     assert conversation.share_token is None
     assert mine.post(f"/c/{conversation.pk}/share/").status_code == 422
-    chosen = {"scope": "now", "audience": "link"}
-    assert mine.post(f"/c/{conversation.pk}/share/", chosen).status_code == 302
+    assert mine.post(f"/c/{conversation.pk}/share/", {"scope": "now", "audience": "link"}).status_code == 302
     for stranger in strangers:
         assert stranger.post(f"/c/{conversation.pk}/stop-sharing/").status_code == 404
     conversation.refresh_from_db()
@@ -121,7 +111,7 @@ def test_only_the_owner_shares_and_stops(conversation: Conversation, document: D
     assert (conversation.share_token, conversation.shared_at) == (None, None)
 
 
-def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation: Conversation, settings: Any) -> None:
+def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation, settings):
     settings.CHAT_REQUIRES_LOGIN = True
     link = link_to(conversation)
     response = Client().get(link)
@@ -130,16 +120,14 @@ def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation: Co
     assert client_of(User.objects.create_user("reader")).get(link).status_code == 200
 
 
-def withheld(*conversations: Conversation) -> list[str]:
+def withheld(*conversations):
     """The questions whose answers a stranger does not see."""
     answers = [answer for conversation in conversations for answer in conversation.answers.all()]
     hidden = sharing.withheld_from(None, answers)
     return [answer.question for answer in answers if answer.pk in hidden]
 
 
-def test_what_may_say_again_what_was_withheld_is_left_out_too(
-    conversation: Conversation, document: Document, private: Document, owner: User
-) -> None:
+def test_what_may_say_again_what_was_withheld_is_left_out_too(conversation, document, private, owner):
     answered(conversation, "refused", private, refused=True)
     answered(conversation, "a refusal told nothing", document)
     answered(conversation, "secret", private, completed_question="")
@@ -151,9 +139,7 @@ def test_what_may_say_again_what_was_withheld_is_left_out_too(
     assert withheld(conversation, other) == ["refused", "secret", "and then", "by a model"]
 
 
-def test_it_goes_from_answer_to_answer_as_far_as_they_are_remembered(
-    conversation: Conversation, document: Document, private: Document
-) -> None:
+def test_it_goes_from_answer_to_answer_as_far_as_they_are_remembered(conversation, document, private):
     answered(conversation, "secret", private)
     for number in range(REMEMBERED_TURNS):
         answered(conversation, f"alone {number}", document, completed_question="")
@@ -165,7 +151,7 @@ def test_it_goes_from_answer_to_answer_as_far_as_they_are_remembered(
     assert withheld(conversation) == ["secret", "another secret", "retold", "retold again"]
 
 
-def test_later_questions_are_read_only_where_that_was_chosen(conversation: Conversation, document: Document) -> None:
+def test_later_questions_are_read_only_where_that_was_chosen(conversation, document):
     answered(conversation, "first", document)
     link = link_to(conversation)
     later = answered(conversation, "later", document)
@@ -183,7 +169,7 @@ def test_later_questions_are_read_only_where_that_was_chosen(conversation: Conve
     assert reader.get(link).status_code == 404
 
 
-def test_a_link_for_accounts_lets_nobody_else_in(conversation: Conversation, document: Document) -> None:
+def test_a_link_for_accounts_lets_nobody_else_in(conversation, document):
     answered(conversation, "one", document)
     link = link_to(conversation)
     sharing.share(conversation, audience=Conversation.ShareAudience.SIGNED_IN)

@@ -1,12 +1,8 @@
 """The way of an answer: begun once, followed by many, saved whatever happens."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
-import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -23,8 +19,6 @@ from tests.support.asking import begin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-
 
 class SlowGenerator:
     """Writes a word every 50 ms or so, and counts how often it was asked."""
@@ -36,7 +30,7 @@ class SlowGenerator:
 
     words = 10
 
-    async def compose(self, *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given):
         type(self).calls += 1
         for number in range(self.words):
             await asyncio.sleep(self.pause_seconds)
@@ -45,7 +39,7 @@ class SlowGenerator:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> SlowGenerator:
+def slow(monkeypatch):
     generator = SlowGenerator()
     SlowGenerator.calls = 0
     monkeypatch.setattr(conf, "generator", lambda _name: generator)
@@ -53,32 +47,32 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SlowGenerator:
 
 
 @pytest.fixture
-def answer(library: Collection) -> Answer:
+def answer(library):
     """A question that nobody has begun to answer."""
     return begin()
 
 
-async def collect(answer: Answer, after: str = "") -> list[StreamedEvent]:
+async def collect(answer, after=""):
     return await alist(streams.follow(answer.pk, after))
 
 
-async def alist(events: AsyncIterator[StreamedEvent]) -> list[StreamedEvent]:
+async def alist(events):
     return [event async for event in events]
 
 
-def text_of(events: Sequence[StreamedEvent]) -> str:
+def text_of(events):
     return "".join(event.payload["text"] for event in events if event.name == "token")
 
 
-def told(events: Sequence[StreamedEvent]) -> list[tuple[str, str, object]]:
+def told(events):
     return [(event.event_id, event.name, event.payload) for event in events]
 
 
-async def reread(answer: Answer) -> Answer:
+async def reread(answer):
     return await Answer.objects.select_related("conversation").aget(pk=answer.pk)
 
 
-async def test_events_come_in_order_and_are_saved(answer: Answer) -> None:
+async def test_events_come_in_order_and_are_saved(answer):
     events = await collect(answer)
     names = [event.name for event in events]
     assert names[0] == "searched"
@@ -93,24 +87,20 @@ async def test_events_come_in_order_and_are_saved(answer: Answer) -> None:
     assert saved.trace["assembly"]["blocks"] == 1
     citation = await Citation.objects.select_related("document__text").aget(answer=answer)
     text = (await sync_to_async(lambda: citation.document.text.text)()) if citation.document else ""
-    assert citation.quote == text[citation.start : citation.end]
-    assert citation.support == 1.0
+    assert (citation.quote, citation.support) == (text[citation.start : citation.end], 1.0)
     times = [saved.timings_ms[moment] for moment in ("searched", "first_token", "written", "total")]
     assert times == sorted(times)
 
 
-async def test_a_reader_in_another_process_reads_from_the_database(
-    answer: Answer, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reader_in_another_process_reads_from_the_database(answer, slow, monkeypatch):
     here = asyncio.create_task(collect(answer))
     await begun(answer)
     run = writing.RUNS.pop(answer.pk)  # another process does not know the run
-    there = await collect(answer)
-    assert told(there) == told(await here) == told(run.events)
+    assert told(await collect(answer)) == told(await here) == told(run.events)
     assert SlowGenerator.calls == 1
 
 
-async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer: Answer, slow: SlowGenerator) -> None:
+async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer, slow):
     seen = []
     async for event in streams.follow(answer.pk):
         seen.append(event)
@@ -123,7 +113,7 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer: A
 
 
 @pytest.mark.parametrize("is_here", [True, False], ids=["here", "in another process"])
-async def test_the_stop_button_keeps_what_was_written(answer: Answer, slow: SlowGenerator, is_here: bool) -> None:
+async def test_the_stop_button_keeps_what_was_written(answer, slow, is_here):
     slow.words = 200
     events = []
     async for event in streams.follow(answer.pk):
@@ -136,9 +126,8 @@ async def test_the_stop_button_keeps_what_was_written(answer: Answer, slow: Slow
     assert (await reread(answer)).status == Answer.Status.STOPPED
 
 
-async def test_what_a_killed_process_left_is_begun_again(answer: Answer, slow: SlowGenerator) -> None:
-    lease = await sync_to_async(writing.acquire)(answer.pk)
-    assert lease is not None
+async def test_what_a_killed_process_left_is_begun_again(answer, slow):
+    assert (await sync_to_async(writing.acquire)(answer.pk)) is not None
     await StreamedEvent.objects.acreate(answer=answer, attempt=1, sequence=1, name="token", payload={"text": "lost "})
     await Answer.objects.aupdate(heartbeat_at=timezone.now() - timedelta(minutes=1))
     events = await collect(answer, after="1-1")
@@ -148,23 +137,21 @@ async def test_what_a_killed_process_left_is_begun_again(answer: Answer, slow: S
     assert "lost" not in (await reread(answer)).text
 
 
-async def begun(answer: Answer, events: int = 0) -> writing.Run:
+async def begun(answer, events=0):
     """The run of an answer, once it is there and has published so much."""
     while answer.pk not in writing.RUNS or len(writing.RUNS[answer.pk].events) < events:
         await asyncio.sleep(0.01)
     return writing.RUNS[answer.pk]
 
 
-async def left(answer: Answer) -> None:
+async def left(answer):
     """Waits until the run of an answer is over. Its reader may be told before it has left."""
     async with asyncio.timeout(60):
         while answer.pk in writing.RUNS:
             await asyncio.sleep(0.01)
 
 
-async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_saved(
-    answer: Answer, slow: SlowGenerator
-) -> None:
+async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_saved(answer, slow):
     task = asyncio.create_task(collect(answer))
     await begun(answer)
     await Answer.objects.filter(pk=answer.pk).aupdate(lease=None, status=Answer.Status.COMPLETED, text="of another")
@@ -173,9 +160,7 @@ async def test_a_writer_that_lost_its_lease_saves_nothing_and_tells_what_was_sav
     assert (await reread(answer)).text == "of another"
 
 
-async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
-    answer: Answer, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(answer, slow, monkeypatch):
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.15)
     here = asyncio.create_task(collect(answer))
     await begun(answer, events=3)
@@ -195,13 +180,11 @@ async def test_a_reader_of_a_writer_that_was_taken_over_reads_on_from_the_other(
     assert events[-1].payload["answer"] == "There."
 
 
-async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
-    answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(answer, monkeypatch):
     whole = writing.acquire
     leasing, go_on = threading.Event(), threading.Event()
 
-    def slowly(answer_id: uuid.UUID) -> writing.Run | None:
+    def slowly(answer_id):
         leased = whole(answer_id)
         leasing.set()
         go_on.wait(5)
@@ -221,9 +204,7 @@ async def test_what_was_leased_is_written_though_the_reader_left_in_that_moment(
 
 
 @pytest.mark.parametrize("after", ["1-999", "1-" + "9" * 5000, "9" * 5000 + "-1", "١-١"])
-async def test_an_id_that_was_never_given_out_keeps_nobody_waiting(
-    answer: Answer, slow: SlowGenerator, after: str
-) -> None:
+async def test_an_id_that_was_never_given_out_keeps_nobody_waiting(answer, slow, after):
     here = asyncio.create_task(collect(answer))
     await begun(answer)
     async with asyncio.timeout(60):
@@ -233,7 +214,7 @@ async def test_an_id_that_was_never_given_out_keeps_nobody_waiting(
         assert (await collect(answer, after))[-1].name == "completed"
 
 
-async def test_a_run_that_ends_does_not_take_another_one_with_it(answer: Answer, slow: SlowGenerator) -> None:
+async def test_a_run_that_ends_does_not_take_another_one_with_it(answer, slow):
     here = asyncio.create_task(collect(answer))
     run = await begun(answer)
     other = writing.RUNS[answer.pk] = writing.Run(run.answer, run.filters)
@@ -242,7 +223,7 @@ async def test_a_run_that_ends_does_not_take_another_one_with_it(answer: Answer,
     assert writing.RUNS.pop(answer.pk, None) is other
 
 
-async def test_what_was_stopped_before_its_process_died_is_kept(answer: Answer) -> None:
+async def test_what_was_stopped_before_its_process_died_is_kept(answer):
     assert await sync_to_async(writing.acquire)(answer.pk) is not None
     for sequence, text in enumerate(["The pump ", "weighs "], start=1):
         await StreamedEvent.objects.acreate(
@@ -259,12 +240,7 @@ async def test_what_was_stopped_before_its_process_died_is_kept(answer: Answer) 
     assert saved.completed_at is not None
 
 
-async def test_an_answer_deleted_while_it_is_written_ends_quietly(
-    answer: Answer,
-    slow: SlowGenerator,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_answer_deleted_while_it_is_written_ends_quietly(answer, slow, caplog, monkeypatch):
     # Events come as often as they can, to hit the moment in between.
     monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.001)
@@ -281,7 +257,7 @@ async def test_an_answer_deleted_while_it_is_written_ends_quietly(
     assert [(record.levelname, record.exc_info) for record in caplog.records] == [("INFO", None)]
 
 
-async def test_interrupted_answers_are_closed(library: Collection) -> None:
+async def test_interrupted_answers_are_closed(library):
     lost = await sync_to_async(begin)()
     old = await sync_to_async(begin)()
     fresh = await sync_to_async(begin)()
@@ -297,10 +273,8 @@ async def test_interrupted_answers_are_closed(library: Collection) -> None:
     assert "ask again" in event.payload["message"]
 
 
-async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_without_documents(
-    answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def explode(_name: str) -> None:
+async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_without_documents(answer, monkeypatch):
+    def explode(_name):
         raise ZeroDivisionError("internal detail")
 
     monkeypatch.setattr(conf, "generator", explode)
@@ -314,9 +288,7 @@ async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_withou
     assert "no documents" in event.payload["message"]
 
 
-async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(
-    answer: Answer, slow: SlowGenerator
-) -> None:
+async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(answer, slow):
     async for event in streams.follow(answer.pk):
         if event.event_id == "1-3":
             await sync_to_async(Document.objects.all().delete)()
@@ -328,12 +300,10 @@ async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(
 
 
 @pytest.mark.parametrize("is_saved", [False, True], ids=["before it is saved", "after the commit"])
-async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_once(
-    answer: Answer, monkeypatch: pytest.MonkeyPatch, is_saved: bool
-) -> None:
+async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_once(answer, monkeypatch, is_saved):
     save, failures = saving.save, [OperationalError("the line broke")]
 
-    def unlucky(run: writing.Run) -> StreamedEvent:
+    def unlucky(run):
         if failures and not is_saved:
             raise failures.pop()
         last = save(run)
@@ -347,9 +317,7 @@ async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_o
     assert await Citation.objects.filter(answer=answer).acount() == 1
 
 
-async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_stream(
-    answer: Answer, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_stream(answer, slow, monkeypatch):
     monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
     kept = streams.follow(answer.pk)
@@ -363,9 +331,7 @@ async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_s
     assert [event.name async for event in kept][-1] == "completed"
 
 
-async def test_a_reader_who_waits_for_a_slow_model_is_there(
-    answer: Answer, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reader_who_waits_for_a_slow_model_is_there(answer, slow, monkeypatch):
     monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.1)
     monkeypatch.setattr(streams, "PING_SECONDS", 0.05)
     slow.words, slow.pause_seconds = 2, 0.4
@@ -375,9 +341,7 @@ async def test_a_reader_who_waits_for_a_slow_model_is_there(
 
 
 @pytest.mark.parametrize("steps", range(4))
-async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
-    answer: Answer, slow: SlowGenerator, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+async def test_a_reader_who_leaves_as_a_word_comes_is_gone(answer, slow, monkeypatch, steps):
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 30.0)
     reader = asyncio.create_task(collect(answer))
     run = await begun(answer, events=1)
@@ -394,13 +358,9 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(
     await left(answer)
 
 
-async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
-    answer: Answer, slow: SlowGenerator
-) -> None:
+async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(answer, slow):
     run = await sync_to_async(writing.acquire)(answer.pk)
-    assert run is not None
     writing.start(run)
-    assert run.task is not None
     run.task.cancel()
     async with asyncio.timeout(60):
         events = await collect(answer)
@@ -409,16 +369,15 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
     assert SlowGenerator.calls == 0
 
 
-async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stops_no_other(library: Collection) -> None:
-    async def begun_with(text: str) -> writing.Run:
+async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stops_no_other(library):
+    async def begun_with(text):
         run = await sync_to_async(lambda: writing.acquire(begin().pk))()
-        assert run is not None
         run.tell("token", {"text": text})
         return run
 
     snapshots = {await begun_with("word "): 1 for _ in range(5)}
 
-    def counted() -> int:
+    def counted():
         with CaptureQueriesContext(connection) as queries:
             assert len(writing._store(snapshots)) == 5
         return len([query for query in queries if "SAVEPOINT" not in query["sql"]])

@@ -1,7 +1,5 @@
 """The page's own requests. What a person sees is tested in a browser."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -19,20 +17,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
-def test_questions_from_one_place_are_limited_and_a_form_needs_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_from_one_place_are_limited_and_a_form_needs_its_token(monkeypatch):
     cache.clear()
     monkeypatch.setattr(QuestionThrottle, "THROTTLE_RATES", {"ask": "2/min"})
     browser = Client()
     statuses = [browser.post("/ask/", {"question": "How heavy?"}, **HTMX).status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
-    refused = browser.post("/ask/", {"question": "How heavy?"}, **HTMX)
-    assert "Too many questions" in refused.content.decode()
+    assert "Too many questions" in browser.post("/ask/", {"question": "How heavy?"}, **HTMX).content.decode()
     assert Answer.objects.count() == 2
     cache.clear()
     assert Client(enforce_csrf_checks=True).post("/ask/", {"question": "How heavy?"}).status_code == 403
 
 
-def test_a_visitor_sees_only_their_own_conversations() -> None:
+def test_a_visitor_sees_only_their_own_conversations():
     mine, theirs = Client(), Client()
     mine.post("/ask/", {"question": "How heavy?"}, **HTMX)
     conversation = Conversation.objects.get()
@@ -45,7 +42,7 @@ def test_a_visitor_sees_only_their_own_conversations() -> None:
     assert Conversation.objects.count() == 1
 
 
-def test_a_refused_question_keeps_its_collection_without_scripts() -> None:
+def test_a_refused_question_keeps_its_collection_without_scripts():
     for slug in ("manuals", "letters"):
         Collection.objects.create(slug=slug, name=slug)
     page = Client().post("/ask/", {"question": "x" * 5000, "collection": "letters"})
@@ -54,7 +51,7 @@ def test_a_refused_question_keeps_its_collection_without_scripts() -> None:
     assert page.content.decode().count(" selected") == 1
 
 
-def test_a_name_that_cannot_be_stored_is_no_collection() -> None:
+def test_a_name_that_cannot_be_stored_is_no_collection():
     Collection.objects.create(slug="manuals", name="Manuals")
     for name in ("\0", "manuals\0"):
         page = Client().post("/ask/", {"question": "How heavy?", "collection": name}, **HTMX)
@@ -67,7 +64,7 @@ STEPS = "To replace the seal:\n\n1. Switch the pump off.\n2. Close both valves.\
 ROW = "sku: MX-9920-W; name: Wet-rotor circulation pump; weight_g: 3450; price_eur: 189.00"
 
 
-def test_a_refusal_shows_the_near_places_as_what_they_are(owner: User, mine: Client) -> None:
+def test_a_refusal_shows_the_near_places_as_what_they_are(owner, mine):
     conversation = Conversation.objects.create(owner=owner, title="Seals")
     place = {"document": {"id": 7, "title": "Manual", "url": ""}, "section": "Seals", "page": 3, "start": 0, "end": 20}
     near = [{**place, "quote": quote, "chunk_id": None} for quote in (STEPS, "```\nset_var(3)\n```", ROW)]
@@ -83,13 +80,13 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(owner: User, mine: Cli
 
 
 @pytest.mark.parametrize("last", ["9" * 5000 + "-1", "1-9999999999999999999", "1-2-3", "\xb2-1", "none"])
-def test_the_id_of_an_event_that_was_never_told_counts_as_none(last: str) -> None:
+def test_the_id_of_an_event_that_was_never_told_counts_as_none(last):
     conversation = Conversation.objects.create(owner=User.objects.create_user("owner"), title="Weights")
     answer = Answer.objects.create(
         conversation=conversation, question="How heavy?", text="3450 grams.", status=Answer.Status.COMPLETED
     )
 
-    async def told(**headers: str) -> bytes:
+    async def told(**headers):
         client = AsyncClient(headers=headers)
         await client.aforce_login(conversation.owner)
         response = await client.get(f"/answers/{answer.pk}/stream/")

@@ -1,23 +1,18 @@
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from chat.models import Answer, Conversation
 
 pytestmark = pytest.mark.django_db
 
 
-def test_without_named_sites_or_with_a_login_there_is_no_widget(client: Client, settings: Any) -> None:
+def test_without_named_sites_or_with_a_login_there_is_no_widget(client, settings):
     for sites, requires_login in (([], False), (["https://www.example.org"], True)):
         settings.WIDGET_SITES, settings.CHAT_REQUIRES_LOGIN = sites, requires_login
         assert client.get("/widget.js").status_code == client.get("/widget/").status_code == 404
 
 
-def test_the_frame_names_its_sites_and_other_pages_are_not_framed(client: Client, settings: Any) -> None:
+def test_the_frame_names_its_sites_and_other_pages_are_not_framed(client, settings):
     settings.WIDGET_SITES = ["https://www.example.org", "https://shop.example.org"]
     response = client.get("/widget/")
     policy = response["Content-Security-Policy"]
@@ -30,7 +25,7 @@ def test_the_frame_names_its_sites_and_other_pages_are_not_framed(client: Client
     assert client.get("/widget.js")["Location"].startswith("/static/chat/widget")
 
 
-def test_only_what_was_asked_without_an_account_is_shown(client: Client, settings: Any) -> None:
+def test_only_what_was_asked_without_an_account_is_shown(client, settings):
     settings.WIDGET_SITES = ["https://www.example.org"]
     for owner, visitor, status in ((None, "", 200), (None, "a browser", 404), (User.objects.create_user("a"), "", 404)):
         conversation = Conversation.objects.create(title="Q", owner=owner, visitor=visitor)

@@ -1,10 +1,6 @@
 """A running site for official clients: one process runs their tests, and starts it once."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
@@ -29,13 +25,12 @@ DOCUMENTS = {
 }
 
 
-def add(collection: Collection, source: str, text: str) -> None:
-    submitted = submission.submit(collection, source, text.encode(), enqueue=False)
-    ingestion.ingest(submitted.document.pk)
+def add(collection, source, text):
+    ingestion.ingest(submission.submit(collection, source, text.encode(), enqueue=False).document.pk)
 
 
 @pytest.fixture(scope="session")
-def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
+def keys(django_db_setup, django_db_blocker):
     """A database with documents, and the keys of a reader, of another one and of an editor; of that one also with one
     scope each."""
     create_database(NAME)
@@ -57,7 +52,7 @@ def keys(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def site(keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+def site(keys, tmp_path_factory):
     # Two processes: a client's calls go to either.
     server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", DATABASE_URL=url_of(NAME), WEB_CONCURRENCY="2")
     yield server
@@ -65,11 +60,11 @@ def site(keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def rows(django_db_blocker: Any, site: WebServer) -> Callable[[], AbstractContextManager[None]]:
+def rows(django_db_blocker, site):
     """``with rows():`` the models are those of the site."""
 
     @contextmanager
-    def opened() -> Iterator[None]:
+    def opened():
         with django_db_blocker.unblock(), database(NAME):
             yield
 

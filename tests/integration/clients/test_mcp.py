@@ -1,14 +1,9 @@
 """The official client of the Model Context Protocol against a running site, over HTTP and over a stdio bridge."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -16,15 +11,13 @@ import pytest
 from chat.models import Answer
 from ragsite.models import ApiKey
 from tests.integration.clients.conftest import DOCUMENTS, LONG, QUESTION
-from tests.support.site import ROOT, WebServer
+from tests.support.site import ROOT
 
 # Elsewhere where they are used: every process of a run imports this module, and the client takes a second.
-if TYPE_CHECKING:
-    from mcp import Client
 
 
 @asynccontextmanager
-async def connected(site: WebServer, key: str = "", **options: Any) -> AsyncIterator[Client]:
+async def connected(site, key="", **options):
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
@@ -35,23 +28,23 @@ async def connected(site: WebServer, key: str = "", **options: Any) -> AsyncIter
         yield client
 
 
-async def called(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
+async def called(client, name, **arguments):
     """What a tool returned, which its text says in JSON, too."""
     result = await client.call_tool(name, arguments)
     assert not result.is_error, result.content
-    found: dict[str, Any] = result.structured_content
+    found = result.structured_content
     assert json.loads(result.content[0].text) == found
     return found
 
 
-async def refusal(client: Client, name: str, **arguments: Any) -> str:
+async def refusal(client, name, **arguments):
     result = await client.call_tool(name, arguments)
     assert result.is_error
     return str(result.content[0].text)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_tools_search_fetch_and_ask(site: WebServer, mode: Any) -> None:
+async def test_tools_search_fetch_and_ask(site, mode):
     async with connected(site, mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert list(tools) == ["search", "fetch", "ask"]
@@ -73,7 +66,7 @@ async def test_tools_search_fetch_and_ask(site: WebServer, mode: Any) -> None:
         assert (page.status_code, "<mark" in page.text) == (200, True)
 
 
-async def test_a_long_document_is_read_in_parts(site: WebServer) -> None:
+async def test_a_long_document_is_read_in_parts(site):
     async with connected(site) as client:
         found = (await called(client, "search", query='"valve number 70"'))["results"]
         part = await called(client, "fetch", id=found[0]["id"])
@@ -87,8 +80,8 @@ async def test_a_long_document_is_read_in_parts(site: WebServer) -> None:
         assert text == LONG
 
 
-def test_a_follow_up_goes_on_with_the_conversation(site: WebServer, keys: dict[str, str], rows: Any) -> None:
-    async def ask_twice() -> tuple[dict[str, Any], dict[str, Any]]:
+def test_a_follow_up_goes_on_with_the_conversation(site, keys, rows):
+    async def ask_twice():
         async with connected(site, keys["editor"]) as client:
             first = await called(client, "ask", question=QUESTION)
             follow_up = {"question": "what about its price?", "conversation": first["conversation"]}
@@ -117,23 +110,21 @@ def test_a_follow_up_goes_on_with_the_conversation(site: WebServer, keys: dict[s
     ],
     ids=repr,
 )
-async def test_a_model_reads_why_a_call_is_refused(
-    site: WebServer, name: str, arguments: dict[str, Any], sentence: str
-) -> None:
+async def test_a_model_reads_why_a_call_is_refused(site, name, arguments, sentence):
     async with connected(site) as client:
         assert sentence in await refusal(client, name, **arguments)
 
 
-def post(site: WebServer, message: Any, **headers: str) -> httpx.Response:
+def post(site, message, **headers):
     accepted = {"Accept": "application/json, text/event-stream", **headers}
     return httpx.post(f"{site.url}/mcp", json=message, headers=accepted, timeout=60)
 
 
-def call_of(name: str, **arguments: Any) -> dict[str, Any]:
+def call_of(name, **arguments):
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 
-def test_scopes_and_wrong_keys_are_refused_as_by_the_api(site: WebServer, keys: dict[str, str]) -> None:
+def test_scopes_and_wrong_keys_are_refused_as_by_the_api(site, keys):
     for key, name, status in (("search", "ask", 403), ("ask", "search", 403), ("ask", "fetch", 403)):
         response = post(site, call_of(name, query="a", question="a"), Authorization=f"Bearer {keys[key]}")
         assert (response.status_code, "scope" in response.json()["detail"]) == (status, True)
@@ -145,15 +136,13 @@ def test_scopes_and_wrong_keys_are_refused_as_by_the_api(site: WebServer, keys: 
 
 
 @pytest.mark.parametrize("message", [[call_of("search", query="a")], "a", 7, {"method": "tools/call", "params": []}])
-def test_what_is_no_message_is_refused(site: WebServer, message: Any) -> None:
+def test_what_is_no_message_is_refused(site, message):
     assert post(site, message).status_code == 400
     assert httpx.get(f"{site.url}/mcp").status_code == 405
     assert post(site, call_of("search", query="a"), Host="elsewhere.example").status_code == 400
 
 
-async def test_the_bridge_serves_standard_input_and_output(
-    site: WebServer, keys: dict[str, str], tmp_path: Path
-) -> None:
+async def test_the_bridge_serves_standard_input_and_output(site, keys, tmp_path):
     from mcp import Client, StdioServerParameters
 
     key = tmp_path / "key"

@@ -1,15 +1,12 @@
 """The official client of the Model Context Protocol signs a person in, at a running site with MCP_SIGN_IN."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -23,19 +20,13 @@ from tests.support.databases import create_database, database, url_of
 from tests.support.site import ROOT, WebServer
 
 # Elsewhere where they are used: every process of a run imports this module, and the client takes a second.
-if TYPE_CHECKING:
-    from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.auth import AuthorizationCodeResult
-
 NAME = "mcp_sign_in"
 BACK = "http://127.0.0.1:9/back"
 PASSWORD = "correct-horse-battery"
 
 
 @pytest.fixture(scope="module")
-def site(
-    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
+def site(django_db_setup, django_db_blocker, tmp_path_factory):
     create_database(NAME)
     settings = {"DATABASE_URL": url_of(NAME), "MCP_SIGN_IN": "true"}
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
@@ -56,26 +47,26 @@ class Kept:
     tokens: Any = None
     client: Any = None
 
-    async def get_tokens(self) -> Any:
+    async def get_tokens(self):
         return self.tokens
 
-    async def set_tokens(self, tokens: Any) -> None:
+    async def set_tokens(self, tokens):
         self.tokens = tokens
 
-    async def get_client_info(self) -> Any:
+    async def get_client_info(self):
         return self.client
 
-    async def set_client_info(self, client_info: Any) -> None:
+    async def set_client_info(self, client_info):
         self.client = client_info
 
 
 class Person:
     """Who signs in in a browser, and answers the page that asks."""
 
-    def __init__(self, answer: str) -> None:
+    def __init__(self, answer):
         self.answer, self.led_to, self.page = answer, "", ""
 
-    async def open(self, address: str) -> None:
+    async def open(self, address):
         async with httpx.AsyncClient(follow_redirects=True) as browser:
             page = await browser.get(address)
             values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
@@ -87,19 +78,19 @@ class Person:
             led = await browser.post(address, data=values, headers={"Referer": address}, follow_redirects=False)
             self.led_to = led.headers["Location"]
 
-    async def come_back(self) -> AuthorizationCodeResult:
+    async def come_back(self):
         from mcp.shared.auth import AuthorizationCodeResult
 
         found = parse_qs(urlsplit(self.led_to).query)
         return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
 
 
-def hidden(page: str) -> dict[str, str]:
+def hidden(page):
     fields = [dict(re.findall(r'(\w+)="([^"]*)"', tag)) for tag in re.findall(r"<input [^>]*>", page)]
     return {each["name"]: html.unescape(each["value"]) for each in fields if each.get("type") == "hidden"}
 
 
-def provider(site: WebServer, person: Person, kept: Kept) -> OAuthClientProvider:
+def provider(site, person, kept):
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
 
@@ -107,20 +98,19 @@ def provider(site: WebServer, person: Person, kept: Kept) -> OAuthClientProvider
     return OAuthClientProvider(f"{site.url}/mcp", metadata, kept, person.open, person.come_back)
 
 
-def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> None:
+def test_a_program_is_let_in_with_the_rights_of_the_person(site):
     person, kept = Person("grant"), Kept()
 
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    async def use() -> Any:
+    async def use():
         async with create_mcp_http_client(auth=provider(site, person, kept)) as http:
             async with Client(streamable_http_client(f"{site.url}/mcp", http_client=http)) as client:
                 return await client.call_tool("search", {"query": "merger"})
 
-    found = asyncio.run(use())
-    assert "March" in found.content[0].text
+    assert "March" in asyncio.run(use()).content[0].text
     assert "Notebook" in person.page
     assert "127.0.0.1:9" in person.page
     assert set(kept.tokens.scope.split()) == {"search", "ask"}
@@ -153,12 +143,12 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site: WebServer) -> N
             assert (httpx.post(f"{site.url}/mcp", **call).status_code == 401) is is_refused
 
 
-def test_nobody_is_let_in_who_was_refused_or_is_unknown(site: WebServer) -> None:
+def test_nobody_is_let_in_who_was_refused_or_is_unknown(site):
     person = Person("cancel")
 
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    async def use() -> None:
+    async def use():
         async with create_mcp_http_client(auth=provider(site, person, Kept())) as http:
             await http.post(f"{site.url}/mcp", json={})
 
@@ -180,7 +170,7 @@ def test_nobody_is_let_in_who_was_refused_or_is_unknown(site: WebServer) -> None
         {"response_types": ["token"]},
     ],
 )
-def test_a_program_that_wants_more_is_not_registered(site: WebServer, wanted: dict[str, Any]) -> None:
+def test_a_program_that_wants_more_is_not_registered(site, wanted):
     body = {"client_name": "a", "redirect_uris": [BACK], "token_endpoint_auth_method": "none", **wanted}
     server = httpx.get(f"{site.url}/.well-known/oauth-authorization-server").json()
     assert server["code_challenge_methods_supported"] == ["S256"]

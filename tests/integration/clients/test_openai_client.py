@@ -1,10 +1,5 @@
 """The official client of OpenAI against the running site: what existing programs see of it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pytest
 from django.contrib.auth.models import User
@@ -12,61 +7,53 @@ from django.contrib.auth.models import User
 from chat.models import Answer, Conversation
 from retrieval import conf
 from tests.integration.clients.conftest import QUESTION
-from tests.support.site import WebServer
 
 # Elsewhere where it is used: every process of a run imports this module, and the client takes a second.
-if TYPE_CHECKING:
-    from openai import OpenAI
 
 
 @pytest.fixture
-def client(site: WebServer) -> Callable[..., OpenAI]:
+def client(site):
     from openai import OpenAI
 
-    def connect(key: str = "none") -> OpenAI:
+    def connect(key="none"):
         return OpenAI(base_url=f"{site.url}/v1", api_key=key, max_retries=0)
 
     return connect
 
 
-def refused(status: int) -> Any:
+def refused(status):
     """Expects that the client raises the error that it has for this status."""
     import openai
 
     return pytest.raises({400: openai.BadRequestError, 404: openai.NotFoundError}[status])
 
 
-def user(text: str) -> Any:
+def user(text):
     return {"role": "user", "content": text}
 
 
-def said(completion: Any) -> str:
-    text = completion.choices[0].message.content
-    assert isinstance(text, str)
-    return text
+def said(completion):
+    return completion.choices[0].message.content
 
 
-def test_a_completion_is_a_cited_answer(client: Callable[..., OpenAI], site: WebServer, rows: Any) -> None:
+def test_a_completion_is_a_cited_answer(client, site, rows):
     completion = client().chat.completions.create(model="ragsite", messages=[user(QUESTION)])
-    assert completion.object == "chat.completion"
-    assert completion.model == "ragsite"
+    assert (completion.object, completion.model) == ("chat.completion", "ragsite")
     choice = completion.choices[0]
-    assert choice.finish_reason == "stop"
-    assert choice.message.role == "assistant"
+    assert (choice.finish_reason, choice.message.role) == ("stop", "assistant")
     assert "3450 grams" in said(completion)
-    citation = choice.message.citations[0]  # type: ignore[attr-defined]
+    citation = choice.message.citations[0]
     assert f"[{citation['marker']}]" in said(completion)
     assert "3450 grams" in citation["quote"]
-    annotation = choice.message.annotations[0].url_citation  # type: ignore[index]
+    annotation = choice.message.annotations[0].url_citation
     assert said(completion)[annotation.start_index : annotation.end_index] == f"[{citation['marker']}]"
     assert annotation.title == "MX-9920-W"
     assert annotation.url.startswith(f"{site.url}/documents/{citation['document']['id']}/?start=")
-    assert completion.usage is not None
     assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens > 0
-    assert completion.usage.estimated is True  # type: ignore[attr-defined]  # no model was asked
+    assert completion.usage.estimated is True  # no model was asked
     beside = completion.model_extra or {}
     assert beside["refused"] is False
-    assert beside["citations"] == choice.message.citations  # type: ignore[attr-defined]
+    assert beside["citations"] == choice.message.citations
     assert beside["sources"][0]["marker"] == 1
     assert beside["search_method"] == "zscore"
     assert {"statements", "confidence", "notice", "degraded", "conversation"} <= set(beside)
@@ -77,7 +64,7 @@ def test_a_completion_is_a_cited_answer(client: Callable[..., OpenAI], site: Web
         assert (answer.conversation.owner, answer.conversation.visitor) == (None, "")
 
 
-def test_a_stream_says_what_the_whole_does(client: Callable[..., OpenAI]) -> None:
+def test_a_stream_says_what_the_whole_does(client):
     whole = client().chat.completions.create(model="ragsite", messages=[user(QUESTION)])
     stream = client().chat.completions.create(
         model="ragsite", messages=[user(QUESTION)], stream=True, stream_options={"include_usage": True}
@@ -92,40 +79,36 @@ def test_a_stream_says_what_the_whole_does(client: Callable[..., OpenAI]) -> Non
     assert "".join(chunk.choices[0].delta.content or "" for chunk in with_choices).strip() == said(whole)
     assert [chunk.choices[0].finish_reason for chunk in with_choices] == [None] * (len(with_choices) - 1) + ["stop"]
     last = with_choices[-1]
-    assert last.choices[0].delta.citations == last.citations  # type: ignore[attr-defined]
+    assert last.choices[0].delta.citations == last.citations
     for name in ("citations", "sources", "refused", "search_method", "answer_id", "statements", "notice"):
         assert name in (last.model_extra or {}), name
-    quotes = [citation["quote"] for citation in last.citations]  # type: ignore[attr-defined]
-    assert quotes == [citation["quote"] for citation in whole.citations]  # type: ignore[attr-defined]
-    assert with_usage.choices == []
-    assert with_usage.usage == whole.usage
+    quotes = [citation["quote"] for citation in last.citations]
+    assert quotes == [citation["quote"] for citation in whole.citations]
+    assert (with_usage.choices, with_usage.usage) == ([], whole.usage)
     assert {chunk.usage for chunk in with_choices} == {None}
 
 
-def test_earlier_messages_help_to_search_a_follow_up(client: Callable[..., OpenAI], rows: Any) -> None:
+def test_earlier_messages_help_to_search_a_follow_up(client, rows):
     first, reply, follow_up = "When is the swimming pool open?", "From seven to ten.", "and in winter?"
     messages = [user(first), {"role": "assistant", "content": reply}, user(follow_up)]
     completion = client().chat.completions.create(model="ragsite", messages=messages)
     assert "closes at eight" in said(completion)
-    assert completion.joined_question == f"{first} {follow_up}"  # type: ignore[attr-defined]
+    assert completion.joined_question == f"{first} {follow_up}"
     with rows():
-        answer = Answer.objects.get(pk=completion.answer_id)  # type: ignore[attr-defined]
+        answer = Answer.objects.get(pk=completion.answer_id)
         [turn] = answer.history
         assert (turn["question"], turn["answer"], turn["dialogue"]) == (first, reply, [])
         assert answer.conversation.answers.count() == 1
 
 
-def test_a_users_messages_carry_their_conversation_on(
-    client: Callable[..., OpenAI], keys: dict[str, str], rows: Any
-) -> None:
-    def ask(key: str, *messages: Any, model: str = "ragsite") -> Any:
+def test_a_users_messages_carry_their_conversation_on(client, keys, rows):
+    def ask(key, *messages, model="ragsite"):
         return client(keys[key]).chat.completions.create(model=model, messages=messages)
 
     question = "When is the swimming pool open?"
     first = ask("reader", user(question))
     told = [user(question), {"role": "assistant", "content": said(first)}]
-    second = ask("reader", *told, user("and in winter?"))
-    assert second.conversation == first.conversation
+    assert ask("reader", *told, user("and in winter?")).conversation == first.conversation
     changed = [user(question), {"role": "assistant", "content": "It is never open."}]
     assert ask("reader", *changed, user("and in winter?")).conversation != first.conversation
     # Asked again from an earlier point: a branch, which the conversation does not have.
@@ -138,7 +121,7 @@ def test_a_users_messages_carry_their_conversation_on(
         assert conversation.answers.count() == 2
 
 
-def test_models_are_what_the_caller_may_ask(client: Callable[..., OpenAI], keys: dict[str, str]) -> None:
+def test_models_are_what_the_caller_may_ask(client, keys):
     *asked, embedder = [model.id for model in client().models.list()]
     assert asked == ["ragsite", "ragsite/library"]
     assert embedder == conf.embedder().name
@@ -149,8 +132,8 @@ def test_models_are_what_the_caller_may_ask(client: Callable[..., OpenAI], keys:
             client().models.retrieve(name)
 
 
-def test_a_model_is_a_collection(client: Callable[..., OpenAI], keys: dict[str, str]) -> None:
-    asked: Any = [user("When is the merger with Initech announced?")]
+def test_a_model_is_a_collection(client, keys):
+    asked = [user("When is the merger with Initech announced?")]
     secret = client(keys["editor"]).chat.completions.create(model="ragsite/secret", messages=asked)
     assert "March" in said(secret)
     assert secret.model == "ragsite/secret"
@@ -161,7 +144,7 @@ def test_a_model_is_a_collection(client: Callable[..., OpenAI], keys: dict[str, 
         assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
 
 
-def test_embeddings_are_the_vectors_that_the_site_searches_with(client: Callable[..., OpenAI]) -> None:
+def test_embeddings_are_the_vectors_that_the_site_searches_with(client):
     """The client asks for base64 by itself, and hands out numbers."""
     embedder, texts = conf.embedder(), ["How heavy is the pump?", "The pump weighs 3450 grams."]
     passages = client().embeddings.create(model=embedder.name, input=texts)
@@ -187,15 +170,13 @@ def test_embeddings_are_the_vectors_that_the_site_searches_with(client: Callable
     ],
     ids=repr,
 )
-def test_what_cannot_be_embedded_is_refused_by_name(
-    client: Callable[..., OpenAI], fields: dict[str, Any], param: str
-) -> None:
+def test_what_cannot_be_embedded_is_refused_by_name(client, fields, param):
     with refused(400) as caught:
         client().embeddings.create(**{"model": conf.embedder().name, **fields})
     assert caught.value.param == param
 
 
-def test_what_is_not_offered_is_not_found(client: Callable[..., OpenAI]) -> None:
+def test_what_is_not_offered_is_not_found(client):
     with refused(404) as caught:
         client().embeddings.create(model="ragsite", input="a")
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")

@@ -1,7 +1,5 @@
 """A library with sets of questions, of which some say what to find and others what to answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.evaluation_sets import DOCUMENTS, answers_of, set_of

@@ -1,7 +1,5 @@
 """Answers runs in the admin, and in the terminal."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -23,10 +21,7 @@ EVIL = "<script>alert(1)</script>"
 PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
 
 
-# Asking for runs -----------------------------------------------------------------------------------------------------
-
-
-def test_what_can_be_run_is_offered_with_its_number_and_what_cannot_says_why(admin, answers, library) -> None:
+def test_what_can_be_run_is_offered_with_its_number_and_what_cannot_says_why(admin, answers, library):
     page = admin.get(f"{SETS}{answers.pk}/change/").content.decode()
     assert "Run answers (4)" in page
     assert "Run search" not in page
@@ -38,7 +33,7 @@ def test_what_can_be_run_is_offered_with_its_number_and_what_cannot_says_why(adm
     assert "nDCG@10 over time" in other
 
 
-def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers) -> None:
+def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers):
     asked = admin.post(f"{SETS}{answers.pk}/run/", {"profile": "built-in", "kind": "answers"}, follow=True)
     run = EvaluationRun.objects.get()
     assert messages(asked) == [f"Run #{run.pk} is requested."]
@@ -49,10 +44,7 @@ def test_a_run_of_answers_is_asked_for_by_its_button(admin, answers) -> None:
     assert EvaluationRun.objects.count() == 1
 
 
-# Results -------------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
+def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers):
     run = answered(answers)
     response = admin.get(f"{RUNS}{run.pk}/change/")
     rows = response.context["rows"]
@@ -74,7 +66,7 @@ def test_the_page_of_a_run_shows_what_is_wrong_first(admin, answers) -> None:
     assert "not measured" in verdict_badge(rows[-1][0])
 
 
-def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers) -> None:
+def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers):
     first, second = answered(answers), answered(answers)
     second.answer_results.update(
         answer=EVIL, expected_answer=EVIL, notice=EVIL, agreement=0, judge="j",
@@ -94,7 +86,7 @@ def test_texts_are_escaped_and_the_judges_figures_shown(admin, answers) -> None:
         assert said in page
 
 
-def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
+def test_two_runs_are_compared_with_both_answers(admin, answers):
     blind = answered(answers, NamedProfile("blind", BY_WORDS))
     blind.answer_results.update(answer="Nobody knows.", agreement=0)
     run = answered(answers)
@@ -110,12 +102,9 @@ def test_two_runs_are_compared_with_both_answers(admin, answers) -> None:
     assert admin.get(f"{RUNS}?kind__exact=search").context["cl"].result_count == 1
 
 
-# Questions -----------------------------------------------------------------------------------------------------------
-
-
-def sent(question: EvaluationQuestion, **changed: object) -> dict[str, object]:
+def sent(question, **changed):
     passages = list(question.expected_passages.all())
-    values: dict[str, object] = {
+    values = {
         "evaluation_set": question.evaluation_set_id, "text": question.text, "expected_answer": "",
         "expected_passages-TOTAL_FORMS": len(passages), "expected_passages-INITIAL_FORMS": len(passages),
     }  # fmt: skip
@@ -128,7 +117,7 @@ def sent(question: EvaluationQuestion, **changed: object) -> dict[str, object]:
     return {**values, **changed}
 
 
-def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library) -> None:
+def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
     address = f"{QUESTIONS_PAGE}{question.pk}/change/"
     both = admin.post(address, sent(question, expects_refusal="on", expected_answer="3450 grams"))
@@ -144,8 +133,7 @@ def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library) -
     )
     question.refresh_from_db()
     assert question.expects_refusal
-    page = admin.get(address).content.decode()
-    assert "Choose the passages that it should find" not in page
+    assert "Choose the passages that it should find" not in admin.get(address).content.decode()
     chunk = Chunk.objects.get(document__source="pump.md")
     refused = admin.post(f"{QUESTIONS_PAGE}{question.pk}/expect/", {"chunk": chunk.pk}, follow=True)
     assert "has no passage to find" in messages(refused)[0]
@@ -154,15 +142,14 @@ def test_what_the_documents_do_not_answer_expects_nothing_else(admin, library) -
     assert "a refusal" in admin.get(QUESTIONS_PAGE).content.decode()
 
 
-def test_what_an_answer_must_hold_is_said_a_line_each_and_what_is_missing_is_shown(admin, library) -> None:
+def test_what_an_answer_must_hold_is_said_a_line_each_and_what_is_missing_is_shown(admin, library):
     question = set_of(library, questions={PUMP: "pump.md"}).questions.get()
     address = f"{QUESTIONS_PAGE}{question.pk}/change/"
     lines = {"must": " 3450 grams | 3450 g \r\n\r\n11 stages\r\na warranty", "must_not": "", "longest": "10"}
     assert admin.post(address, sent(question, **lines)).status_code == 302
     question.refresh_from_db()
     assert (question.must, question.must_not) == (["3450 grams | 3450 g", "11 stages", "a warranty"], [])
-    page = admin.get(address).content.decode()
-    assert "3450 grams | 3450 g\n11 stages\na warranty</textarea>" in page
+    assert "3450 grams | 3450 g\n11 stages\na warranty</textarea>" in admin.get(address).content.decode()
     assert "1 passage, words of an answer" in admin.get(QUESTIONS_PAGE).content.decode()
     run = answered(question.evaluation_set)
     shown = admin.get(f"{RUNS}{run.pk}/change/").content.decode()
@@ -174,7 +161,7 @@ def test_what_an_answer_must_hold_is_said_a_line_each_and_what_is_missing_is_sho
     assert "has no expected answer: empty one of the two" in both.content.decode()
 
 
-def test_drafts_are_what_no_run_asks(admin, answers) -> None:
+def test_drafts_are_what_no_run_asks(admin, answers):
     EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
     listed = {draft: admin.get(f"{QUESTIONS_PAGE}?draft={draft}").context["cl"].result_count for draft in ("yes", "no")}
     assert listed == {"yes": 1, "no": 4}
@@ -183,10 +170,7 @@ def test_drafts_are_what_no_run_asks(admin, answers) -> None:
     assert "1 of them is a draft" in admin.get(f"{SETS}{answers.pk}/change/").content.decode()
 
 
-# In the terminal -----------------------------------------------------------------------------------------------------
-
-
-def test_the_command_runs_a_set_now(answers, capsys) -> None:
+def test_the_command_runs_a_set_now(answers, capsys):
     call_command("evaluate_set", "answers", "--kind", "answers", "--json")
     told = json.loads(capsys.readouterr().out)
     run = EvaluationRun.objects.get()
@@ -200,7 +184,7 @@ def test_the_command_runs_a_set_now(answers, capsys) -> None:
     assert "of 4" in out
 
 
-def test_the_command_says_what_it_cannot_run(answers, monkeypatch) -> None:
+def test_the_command_says_what_it_cannot_run(answers, monkeypatch):
     for arguments, message in (
         (["nowhere"], "There is no evaluation set named 'nowhere'"),
         (["answers"], "a search run has nothing to measure"),

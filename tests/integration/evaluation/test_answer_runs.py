@@ -1,7 +1,5 @@
 """Answers runs: every question asked as a visitor asks it, and held against what a right answer says."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -25,7 +23,6 @@ from retrieval.search import profiles
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, MEANING, answered, set_of, version_of
-from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,14 +32,14 @@ PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
 
 
 @pytest.fixture
-def model(model, settings) -> ModelServer:
+def model(model, settings):
     model.pieces = ["It weighs 3450 ", "grams [", "1]."]
     model.usage = {"prompt_tokens": 100, "completion_tokens": 10}
     settings.OPENAI_PRICE_PROMPT, settings.OPENAI_PRICE_COMPLETION = 2.0, 8.0
     return model
 
 
-def add_questions(evaluation_set) -> None:
+def add_questions(evaluation_set):
     """Enough, with a passage and an answer each, for a loss on all of them to be beyond chance."""
     for number in range(6):
         text = f"How many grams does circulation pump number {number} weigh?"
@@ -52,10 +49,7 @@ def add_questions(evaluation_set) -> None:
         expect(question, Chunk.objects.get(document__source="pump.md"))
 
 
-# What is measured ----------------------------------------------------------------------------------------------------
-
-
-def test_each_question_is_answered_and_held_against_what_is_expected(answers) -> None:
+def test_each_question_is_answered_and_held_against_what_is_expected(answers):
     run = answered(answers)
     assert (run.status, run.asked, run.total, run.error, run.unreliable_reason) == ("done", 4, 4, "", "")
     pump, valve, hours, football = run.answer_results.all()
@@ -73,7 +67,7 @@ def test_each_question_is_answered_and_held_against_what_is_expected(answers) ->
     assert pump.first_token_milliseconds <= pump.milliseconds
 
 
-def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> None:
+def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers):
     pump = answers.questions.get(text=PUMP)
     answers.questions.exclude(pk=pump.pk).delete()
     answers.questions.update(expected_answer="", must=["3450 grams|3450 g", "pump"], must_not=["valve"], longest=5000)
@@ -97,7 +91,7 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers) -> No
     assert answered(answers).answer_results.get().expectations == pytest.approx(1 / 3)
 
 
-def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers) -> None:
+def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers):
     blind, seeing = answered(answers, BLIND), answered(answers)
     results = {result.text: result for result in blind.answer_results.all()}
     assert all(result.refused for result in results.values())
@@ -113,7 +107,7 @@ def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers) ->
     assert "groundedness" not in compared.differences
 
 
-def test_questions_without_an_expected_answer_are_not_asked(answers, library) -> None:
+def test_questions_without_an_expected_answer_are_not_asked(answers, library):
     EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
     only_passage = EvaluationQuestion.objects.create(evaluation_set=answers, text="Where is the pump?")
     expect(only_passage, Chunk.objects.get(document__source="pump.md"))
@@ -126,7 +120,7 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library) ->
     assert "has an expected answer, or words that an answer must hold, or expects a refusal" in empty.error
 
 
-def test_search_runs_and_answers_runs_are_told_apart(answers) -> None:
+def test_search_runs_and_answers_runs_are_told_apart(answers):
     search, run = (queue.request_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
     assert search != run
     assert queue.request_run(answers, MEANING, kind="answers") == run
@@ -142,10 +136,7 @@ def test_search_runs_and_answers_runs_are_told_apart(answers) -> None:
         answers.questions.filter(text=PUMP).update(expects_refusal=True)
 
 
-# The model -----------------------------------------------------------------------------------------------------------
-
-
-def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings) -> None:
+def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings):
     run = answered(answers)
     assert run.conditions["generator"] == "tiny"
     assert run.conditions["prompt_version"] == PROMPT_VERSION
@@ -164,7 +155,7 @@ def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings) -> 
     )
 
 
-def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(answers, model) -> None:
+def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(answers, model):
     model.statuses = [500] * 3  # the first question, with every attempt
     run = answered(answers)
     assert run.status == "done"
@@ -176,10 +167,7 @@ def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(a
     assert not run.answer_results.get(text=VALVE).is_fallback
 
 
-# Workers that die, and runs that are cancelled -----------------------------------------------------------------------
-
-
-def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch) -> None:
+def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch):
     monkeypatch.setattr(run_execution, "LONGEST_STINT_SECONDS", -1)
     run = queue.request_run(answers, MEANING, kind="answers")
     run_execution.measure(run.pk)
@@ -192,10 +180,7 @@ def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypa
     assert (run.status, run.asked, run.attempts) == ("done", 4, 1)
 
 
-# Gates ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers) -> None:
+def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     add_questions(answers)
     profiles.publish(version_of(BY_MEANING))
     version = version_of(BLIND.settings)
@@ -218,7 +203,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers) -> None:
     assert [run.kind for run in gates.request_runs(policy, version)] == ["answers", "answers"]
 
 
-def test_a_gate_does_not_pass_what_no_question_expects(answers) -> None:
+def test_a_gate_does_not_pass_what_no_question_expects(answers):
     answers.questions.filter(expects_refusal=True).delete()
     answers.questions.update(expected_answer="", must=["3450 grams"])
     profiles.publish(version_of(BY_MEANING))
@@ -234,10 +219,7 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers) -> None:
     assert gates.check(policy, version).comparison.difference.mean < 0
 
 
-# The model judge -----------------------------------------------------------------------------------------------------
-
-
-def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model, judge) -> None:
+def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model, judge):
     answers.questions.exclude(text=PUMP).delete()
     filters = SearchFilters(collections=(answers.collection_id,))
     sources = async_to_sync(measurement.reply_to)(PUMP, filters, MEANING).searched.sources
@@ -263,7 +245,7 @@ def test_each_answer_is_judged_with_the_expected_one_as_reference(answers, model
     assert tokens_spent() == 110 * len(judge.requests)
 
 
-def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge) -> None:
+def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, judge):
     judge.status = 503
     run = answered(answers)
     assert run.is_reliable
@@ -272,7 +254,7 @@ def test_a_judge_that_is_away_is_told_and_not_waited_for_without_end(answers, ju
     assert run.summary["judged"]["metrics"] == {}
 
 
-def test_the_days_budget_holds_for_runs_too(answers, judge, settings) -> None:
+def test_the_days_budget_holds_for_runs_too(answers, judge, settings):
     settings.JUDGE_DAILY_BUDGET_TOKENS = 100
     JudgeUsage.objects.create(day=timezone.localdate(), prompt_tokens=100)
     run = answered(answers)

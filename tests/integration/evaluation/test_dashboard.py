@@ -1,7 +1,5 @@
 """The dashboard's figures on real rows, and its pages."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, timedelta
 
@@ -12,7 +10,7 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.models import Answer, Citation, Feedback
+from chat.models import Citation, Feedback
 from evaluation.dashboard import gaps as dashboard_gaps
 from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.gaps import find_gaps, nearest_documents
@@ -37,22 +35,18 @@ def _empty_cache():
 
 
 @pytest.fixture
-def other(collection) -> Collection:
+def other(collection):
     return Collection.objects.create(slug="other", name="Other", text_search_configuration="english")
 
 
-def answer(
-    ago: timedelta = timedelta(), *, of: Collection | None = None, helpful: bool | None = None, **values
-) -> Answer:
+def answer(ago=timedelta(), *, of=None, helpful=None, **values):
     made = completed_answer(completed_at=timezone.now() - ago, collection=of, **values)
     if helpful is not None:
         Feedback.objects.create(answer=made, helpful=helpful)
     return made
 
 
-def score(
-    value: float | None, made: Answer | None = None, *, judge="offline", metric="groundedness", **values
-) -> Score:
+def score(value, made=None, *, judge="offline", metric="groundedness", **values):
     judgement, _ = Judgement.objects.get_or_create(answer=made or answer(), judge=judge, defaults={"status": "done"})
     error = "" if value is not None else "The judge is away."
     return Score.objects.create(
@@ -60,19 +54,16 @@ def score(
     )
 
 
-def document(of: Collection, name: str, chunk_count: int = 1) -> Document:
+def document(of, name, chunk_count=1):
     return Document.objects.create(
         collection=of, title=name, source=name, content_hash=name, status="ready", chunk_count=chunk_count
     )
 
 
-def page_of(client, address: str, **parameters) -> str:
+def page_of(client, address, **parameters):
     response = client.get(address, parameters)
     assert response.status_code == 200
     return response.content.decode()
-
-
-# Figures --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_day_counts_what_became_of_its_questions():
@@ -87,8 +78,7 @@ def test_a_day_counts_what_became_of_its_questions():
     today = days[timezone.localdate()]
     assert (total.answered, total.refused, total.failed, total.stopped) == (3, 1, 1, 1)
     assert (total.asked, total.degraded, total.rated) == (6, 1, 3)
-    assert total.helpful_rate == pytest.approx(2 / 3)
-    assert total.refusal_rate == pytest.approx(1 / 4)
+    assert (total.helpful_rate, total.refusal_rate) == (pytest.approx(2 / 3), pytest.approx(1 / 4))
     assert today == total
     assert sum(day.asked for day in days.values()) == 6
 
@@ -111,8 +101,7 @@ def test_days_are_those_of_the_sites_time_zone(settings):
         morning = timezone.localtime().replace(hour=1, minute=30)
         if morning > timezone.localtime():
             morning -= timedelta(days=1)
-        made = completed_answer(completed_at=morning)
-        assert made.completed_at.astimezone(UTC).date() != morning.date()
+        assert completed_answer(completed_at=morning).completed_at.astimezone(UTC).date() != morning.date()
         days, _ = activity(scope(boss(), 7))
         assert {day for day, figures in days.items() if figures.asked} == {morning.date()}
         assert scope(boss(), 7).since.hour == 0
@@ -208,8 +197,6 @@ def test_the_lowest_scores_come_first_without_those_of_computed_answers(admin):
     assert [judgement.pk for judgement in listed] == [one.judgement_id for one in lowest]
 
 
-# Gaps -----------------------------------------------------------------------------------------------------------------
-
 PUMP = ["How do I reset the pump?", "What is the procedure for a pump reset?", "How can I reset a pump?"]
 
 
@@ -266,14 +253,11 @@ def test_nearest_documents_are_those_found_most_often(collection):
     assert nearest_documents(groups, Document.objects.all()) == [[first, second], [second], []]
 
 
-# Pages ----------------------------------------------------------------------------------------------------------------
-
-
-def links_of(page: str) -> set[str]:
+def links_of(page):
     return {link.replace("&amp;", "&") for link in re.findall(r'(?:href|action)="([^"]+)"', page)}
 
 
-def full_site(collection: Collection) -> Answer:
+def full_site(collection):
     """An answer of every kind; the one returned is bad, and cites a document."""
     manual = document(collection, f"Manual {EVIL}")
     document(collection, "Leaflet")
@@ -350,8 +334,7 @@ def test_every_link_leads_somewhere_and_lists_have_as_many_rows_as_the_figures_s
 
 def test_the_number_of_queries_does_not_grow_with_the_answers(admin, collection, django_assert_max_num_queries):
     for _ in range(8):
-        full_site_answer = answer(helpful=False, sources=[{"document": {"id": document(collection, str(_)).pk}}])
-        score(0.1, full_site_answer)
+        score(0.1, answer(helpful=False, sources=[{"document": {"id": document(collection, str(_)).pk}}]))
     page_of(admin, HOME)
     with django_assert_max_num_queries(36):
         page_of(admin, HOME)
@@ -366,8 +349,7 @@ def test_only_staff_who_may_see_answers_see_the_figures(client, collection):
         assert client.get(f"{HOME}{name}").status_code == 403
     clerk.user_permissions.add(Permission.objects.get(codename="view_answer"))
     assert HOME in page_of(client, "/admin/")
-    page = page_of(client, HOME)
-    assert "/admin/retrieval/document/" not in page
+    assert "/admin/retrieval/document/" not in page_of(client, HOME)
     # They may not make test cases, either.
     for address in (HOME, f"/admin/chat/answer/{bad.pk}/change/"):
         assert "make-case" not in page_of(client, address)

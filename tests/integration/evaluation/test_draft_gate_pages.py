@@ -1,12 +1,10 @@
 """Drafts of documents on the pages of evaluation: what a gate says of one, runs of one, and where none belongs."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
-from chat.models import Answer, Feedback
+from chat.models import Feedback
 from evaluation.admin.run_admin import trend_chart
 from evaluation.dashboard.gaps import find_gaps, nearest_documents, unanswered
 from evaluation.dashboard.scope import scope, scope_of
@@ -15,7 +13,7 @@ from evaluation.runs import run_execution
 from evaluation.runs.results import measure_of
 from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from retrieval.search import profiles
 from tests.support.evaluation_sets import BY_MEANING, measured, version_of
 from tests.support.judged_answers import completed_answer
@@ -29,30 +27,27 @@ GATES = "/admin/evaluation/gatepolicy/"
 
 
 @pytest.fixture
-def library(library) -> Collection:
+def library(library):
     """With a profile in force."""
     profiles.publish(version_of(BY_MEANING))
     return library
 
 
 @pytest.fixture
-def policy(evaluation_set) -> GatePolicy:
+def policy(evaluation_set):
     return GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10", required_for_documents=True)
 
 
 @pytest.fixture
-def working_copy(draft) -> Collection:
+def working_copy(draft):
     return Collection.objects.get(draft=draft)
 
 
-def html(response) -> str:
+def html(response):
     return " ".join(response.content.decode().split())
 
 
-# The page of a gate and a draft --------------------------------------------------------------------------------------
-
-
-def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, draft, working_copy) -> None:
+def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, draft, working_copy):
     address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", draft.pk])
     page = admin.get(address)
     back = reverse("admin:retrieval_draft_change", args=[draft.pk])
@@ -80,25 +75,23 @@ def test_a_draft_is_measured_and_shown_beside_what_is_in_service(admin, policy, 
     assert shown.content.decode().count("(draft)</th>") == 1
 
 
-def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library) -> None:
+def test_the_page_of_a_draft_that_cannot_be_measured_says_so(admin, policy, library):
     copying = lifecycle.begin(library)
     address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", copying.pk])
     assert admin.get(address).status_code == 200
     told = messages(admin.post(address, follow=True))
     assert told == [f"The documents of {copying} cannot be asked: it is being copied."]
     lifecycle.discard(copying)
-    response = admin.get(address)
-    assert response.url == reverse("admin:retrieval_draft_change", args=[copying.pk])
+    assert admin.get(address).url == reverse("admin:retrieval_draft_change", args=[copying.pk])
     assert not EvaluationRun.objects.exists()
-    other = Collection.objects.create(slug="other", name="Other")
-    foreign = lifecycle.begin(other)
+    foreign = lifecycle.begin(Collection.objects.create(slug="other", name="Other"))
     assert (
         admin.get(reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "drafts", foreign.pk])).status_code
         == 404
     )
 
 
-def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(admin, policy) -> None:
+def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(admin, policy):
     GatePolicy.objects.update(required_for_documents=False)
     change = f"{GATES}{policy.pk}/change/"
     assert "The collection can be changed in drafts only" in html(admin.get(change))
@@ -111,17 +104,13 @@ def test_a_gate_that_comes_to_guard_documents_says_what_that_does_and_is_logged(
     assert len(messages(again)) == 1
 
 
-# Runs on the pages of sets and runs ----------------------------------------------------------------------------------
-
-
-def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set, library) -> None:
+def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set, library):
     change, run = f"{SETS}{evaluation_set.pk}/change/", f"{SETS}{evaluation_set.pk}/run/"
     assert 'name="draft"' not in html(admin.get(change))
     draft = lifecycle.begin(library)
     assert 'name="draft"' not in html(admin.get(change)), "it is being copied"
     lifecycle.resume(draft.pk)
-    page = html(admin.get(change))
-    assert f'<option value="{draft.pk}">{draft}</option>' in page
+    assert f'<option value="{draft.pk}">{draft}</option>' in html(admin.get(change))
     wanted = {"profile": "published", "kind": "search"}
     admin.post(run, {**wanted, "draft": draft.pk})
     assert EvaluationRun.objects.get().draft == draft
@@ -133,9 +122,7 @@ def test_a_run_of_the_draft_is_asked_for_on_the_sets_page(admin, evaluation_set,
     assert EvaluationRun.objects.count() == 2
 
 
-def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
-    admin, evaluation_set, draft, library
-) -> None:
+def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(admin, evaluation_set, draft, library):
     in_service, of_draft = measured(evaluation_set), measured(evaluation_set, draft=draft)
     of_draft.results.update(hit=0)
     mark = f"draft #{draft.pk}"
@@ -149,10 +136,7 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(
     assert "in service" in rows
 
 
-# Where a working copy does not belong --------------------------------------------------------------------------------
-
-
-def test_no_set_is_made_for_a_working_copy(admin, library, working_copy) -> None:
+def test_no_set_is_made_for_a_working_copy(admin, library, working_copy):
     page = html(admin.get(f"{SETS}add/"))
     assert f'<option value="{library.pk}">' in page
     assert f'<option value="{working_copy.pk}">' not in page
@@ -161,7 +145,7 @@ def test_no_set_is_made_for_a_working_copy(admin, library, working_copy) -> None
     assert not EvaluationSet.objects.exists()
 
 
-def asked(collection: Collection | None, question: str, document: Document) -> Answer:
+def asked(collection, question, document):
     answer = completed_answer(question=question)
     answer.sources[0]["document"]["id"] = document.pk
     answer.collection = collection
@@ -170,17 +154,16 @@ def asked(collection: Collection | None, question: str, document: Document) -> A
     return answer
 
 
-def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library, working_copy) -> None:
+def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library, working_copy):
     document = working_copy.documents.get(source="pump.md")
     for collection in (working_copy, None):
         assert building.collection_asked(asked(collection, "How heavy?", document)) == library
 
 
-def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, working_copy) -> None:
+def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, working_copy):
     assert scope_of({"collection": working_copy.slug}, admin_user).collection is None
     assert scope_of({"collection": library.slug}, admin_user).collection == library
-    shown = admin.get("/admin/evaluation/dashboard/")
-    assert working_copy.slug not in html(shown)
+    assert working_copy.slug not in html(admin.get("/admin/evaluation/dashboard/"))
     in_service, copied = library.documents.get(source="pump.md"), working_copy.documents.get(source="pump.md")
     of_library = asked(library, "How heavy is it?", in_service)
     anywhere = asked(None, "How long does it last?", copied)

@@ -1,9 +1,6 @@
 """Drafts of documents: measured beside the documents in service, and published only when they are not worse."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -24,41 +21,36 @@ from tests.support.evaluation_sets import BY_MEANING, DOCUMENTS, measure_all, me
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-
 
 @pytest.fixture
-def library(library) -> Collection:
+def library(library):
     """With a profile in force."""
     profiles.publish(version_of(BY_MEANING))
     return library
 
 
 @pytest.fixture
-def policy(evaluation_set) -> GatePolicy:
+def policy(evaluation_set):
     return GatePolicy.objects.create(
         evaluation_set=evaluation_set, metric="hit@10", required_for_publishing=False, required_for_documents=True
     )
 
 
-def working_copy(draft: Draft) -> Collection:
+def working_copy(draft):
     return Collection.objects.get(draft=draft)
 
 
-def without_the_answers(draft: Draft) -> None:
+def without_the_answers(draft):
     for document in Document.objects.filter(collection__draft=draft, source__in=DOCUMENTS):
         document.delete()
 
 
-def only_objection(draft: Draft) -> str:
+def only_objection(draft):
     (objection,) = gates.objections_to(draft)
     return objection.reason
 
 
-# What a gate says of a draft -----------------------------------------------------------------------------------------
-
-
-def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, library, ingest) -> None:
+def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, library, ingest):
     ingest(working_copy(draft), "new.md", "# New\n\nThe boiler holds forty litres.")
     with pytest.raises(
         PublicationRefused, match=r"Library \(draft\) and Library have not both been measured"
@@ -68,28 +60,23 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     assert objection.reason.startswith("Library: Library (draft) and Library have not both")
     assert objection.address == f"/admin/evaluation/gatepolicy/{policy.pk}/drafts/{draft.pk}/"
     requested = gates.request_runs(policy, draft)
-    assert [(run.draft, run.profile_name) for run in requested] == [
-        (draft, "default v1"),
-        (None, "default v1"),
-    ]
+    assert [(run.draft, run.profile_name) for run in requested] == [(draft, "default v1"), (None, "default v1")]
     assert gates.check(policy, draft).verdict is Verdict.RUNNING
     assert only_objection(draft) == "Library: Library (draft) is being measured."
     measure_all()
     checked = gates.check(policy, draft)
     assert checked.verdict is Verdict.PASSED
     assert (checked.candidate.run, checked.in_force.run) == tuple(requested)
-    assert checked.comparison is not None
     assert (checked.comparison.same, checked.comparison.questions) == (6, 6), "a copy is searched as the original is"
     assert gates.request_runs(policy, draft) == []
     assert "Library (draft) is not significantly worse than Library" in gates.reason_of(checked)
     lifecycle.publish(draft)
     published = lifecycle.resume(draft.pk)
-    assert published is not None
     assert (published.status, published.objections) == (Draft.Status.PUBLISHED, [])
     assert library.documents.filter(source="new.md").exists()
 
 
-def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_alone(policy, draft, library) -> None:
+def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_alone(policy, draft, library):
     without_the_answers(draft)
     gates.request_runs(policy, draft)
     measure_all()
@@ -101,14 +88,13 @@ def test_a_draft_that_lacks_what_the_questions_need_is_published_with_a_reason_a
     assert library.documents.count() == len(DOCUMENTS)
     lifecycle.publish(draft, override="They are out of date.")
     published = lifecycle.resume(draft.pk)
-    assert published is not None
     assert (published.status, published.override) == (Draft.Status.PUBLISHED, "They are out of date.")
     assert "is significantly worse than" in published.objections[0]["reason"]
     assert not library.documents.exists()
 
 
 @pytest.mark.parametrize("change", ["draft", "being read", "in service"])
-def test_what_was_measured_before_something_changed_does_not_count(policy, draft, library, ingest, change) -> None:
+def test_what_was_measured_before_something_changed_does_not_count(policy, draft, library, ingest, change):
     gates.request_runs(policy, draft)
     measure_all()
     assert gates.check(policy, draft).verdict is Verdict.PASSED
@@ -126,7 +112,7 @@ def test_what_was_measured_before_something_changed_does_not_count(policy, draft
     assert len(gates.request_runs(policy, draft)) == (0 if change == "being read" else 1)
 
 
-def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> None:
+def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft):
     other = Collection.objects.create(slug="other", name="Other")
     assert gates.guards(policy.evaluation_set.collection)
     assert not gates.guards(other)
@@ -137,11 +123,10 @@ def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft) -> 
     assert not gates.guards(policy.evaluation_set.collection)
 
 
-def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest) -> None:
+def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest):
     with pytest.raises(DocumentRejected, match="has a gate, so it can be changed in drafts only"):
         ingest(library, "new.md", "# New")
     draft = lifecycle.resume(lifecycle.begin(library).pk)
-    assert draft is not None
     with pytest.raises(DocumentRejected, match=r"choose Library \(draft\) instead"):
         ingest(library, "new.md", "# New")
     assert ingest(working_copy(draft), "new.md", "# New\n\nSomething new.").status == "ready"
@@ -151,10 +136,7 @@ def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, inges
     assert ingest(library, "new.md", "# New\n\nSomething new.").status == "ready"
 
 
-# Runs of a draft -----------------------------------------------------------------------------------------------------
-
-
-def test_a_run_of_a_draft_asks_its_documents(evaluation_set, draft, ingest) -> None:
+def test_a_run_of_a_draft_asks_its_documents(evaluation_set, draft, ingest):
     copy = working_copy(draft)
     copy.documents.get(source="dogs.md").delete()
     ingest(copy, "pump.md", "# Pump\n\nIn short: the circulation pump weighs 3450 grams and moves water about.")
@@ -165,15 +147,13 @@ def test_a_run_of_a_draft_asks_its_documents(evaluation_set, draft, ingest) -> N
     assert (found["May canines come along?"], found["When does the warehouse open and close?"]) == (0, 1)
     compared = compare(of_draft, in_service)
     assert compared.caveats == (f"The documents are not the same: before in service, after {draft}.",)
-    again = measured(evaluation_set, draft=draft)
-    assert compare(again, of_draft).caveats == ()
+    assert compare(measured(evaluation_set, draft=draft), of_draft).caveats == ()
     copy.documents.get(source="valve.md").delete()
     assert compare(measured(evaluation_set, draft=draft), of_draft).caveats == ("The documents changed in between.",)
 
 
-def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set, draft, ingest) -> None:
-    text = "How many grams does the circulation pump weigh?"
-    evaluation_set.questions.exclude(text=text).delete()
+def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set, draft, ingest):
+    evaluation_set.questions.exclude(text="How many grams does the circulation pump weigh?").delete()
     evaluation_set.questions.update(expected_answer="9999 grams")
     ingest(working_copy(draft), "pump.md", "# Pump\n\nThe circulation pump weighs 9999 grams and moves water.")
     runs = [
@@ -185,7 +165,7 @@ def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set
     assert "3450 grams" in answers[1]
 
 
-def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> None:
+def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library):
     profile = profiles.active_profile()
     waiting = queue.request_run(evaluation_set, profile, draft=draft)
     discarded = lifecycle.discard(draft)
@@ -205,10 +185,7 @@ def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library) -> 
         queue.request_run(evaluation_set, profile, draft=lifecycle.begin(library))
 
 
-# The command ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_command_runs_a_set_on_the_draft(evaluation_set, library, capsys) -> None:
+def test_the_command_runs_a_set_on_the_draft(evaluation_set, library, capsys):
     with pytest.raises(CommandError, match="Library has no open draft"):
         call_command("evaluate_set", "library", "--draft")
     draft = lifecycle.begin(library)

@@ -1,7 +1,5 @@
 """The pages of experiments: real answers of simulated visitors, from the signal to what an admin reads."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
@@ -19,17 +17,17 @@ ADD = "/admin/evaluation/experiment/add/"
 EVIL = "<script>alert(1)</script>"
 
 
-def address(experiment: Experiment, action: str = "change") -> str:
+def address(experiment, action="change"):
     return reverse(f"admin:evaluation_experiment_{action}", args=[experiment.pk])
 
 
-def page(client, experiment: Experiment) -> str:
+def page(client, experiment):
     response = client.get(address(experiment))
     assert response.status_code == 200
     return " ".join(response.content.decode().split())
 
 
-def body(**changed: object) -> dict[str, object]:
+def body(**changed):
     control, treatment = versions()
     return {
         "name": f"More passages {EVIL}", "hypothesis": "More to choose from.", "control": control.pk,

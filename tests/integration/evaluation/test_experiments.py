@@ -1,7 +1,5 @@
 """An experiment from its start to its end, on a real database."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def boss() -> User:
+def boss():
     return User.objects.create_superuser("boss")
 
 
@@ -39,9 +37,6 @@ def conversations(experiment, arm, number=1):
     return found
 
 
-# Before and at the start ---------------------------------------------------------------------------------------------
-
-
 def test_what_cannot_be_started_or_ended_is_refused(boss):
     with pytest.raises(ExperimentRefused, match="does not run"):
         experiments.end(draft(), boss)
@@ -54,9 +49,6 @@ def test_what_cannot_be_started_or_ended_is_refused(boss):
         experiments.start(second, boss)
     with pytest.raises(IntegrityError), transaction.atomic():
         Experiment.objects.filter(pk=second.pk).update(state="running", started_at=timezone.now())
-
-
-# Who gets what -------------------------------------------------------------------------------------------------------
 
 
 def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
@@ -85,9 +77,6 @@ def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplo
     type(experiment.treatment).objects.filter(pk=experiment.treatment_id).update(settings={"method": "gone"})
     assert profiles.profile_for(treated.subject).name == profiles.BUILT_IN
     assert "could not be chosen" in caplog.text
-
-
-# The report ----------------------------------------------------------------------------------------------------------
 
 
 def compared(experiment):
@@ -170,14 +159,11 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     assert sentence(report(experiment)).startswith("The control is better: refusal rate +100.0 pp")
 
 
-# The whole way -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db(transaction=True)
 async def test_real_questions_are_answered_with_the_arms_profile_and_counted(collection, ingest):
     from asgiref.sync import sync_to_async
 
-    def prepared() -> Experiment:
+    def prepared():
         boss = User.objects.create_superuser("boss")
         for number in range(8):
             ingest(collection, f"pump-{number}.md", f"# MX-{number}\n\nThe pump MX-{number} weighs {number}450 grams.")

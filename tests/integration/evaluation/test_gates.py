@@ -1,7 +1,5 @@
 """Gates: what must be measured before a version is published."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import User
 
@@ -35,13 +33,13 @@ def policy(evaluation_set, meaning):
     return GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
 
 
-def pretend_many(run: EvaluationRun, hits: list[float]) -> None:
+def pretend_many(run, hits):
     """Give the run's questions these values, so that an interval is as narrow as a test needs it."""
     for result, hit in zip(run.results.all(), hits, strict=True):
         QuestionResult.objects.filter(pk=result.pk).update(hit=hit)
 
 
-def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, meaning) -> None:
+def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, meaning):
     requested = gates.request_runs(policy, words)
     assert [run.profile_name for run in requested] == ["default v2", "default v1"]
     assert gates.check(policy, words).verdict is Verdict.RUNNING
@@ -50,8 +48,6 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     measure_all()
     checked = gates.check(policy, words)
     run, baseline = checked.candidate.run, checked.in_force.run
-    assert run is not None
-    assert baseline is not None
     assert gates.request_runs(policy, words) == []
     # Every question found before, and none found now.
     pretend_many(baseline, [1] * 6)
@@ -66,18 +62,14 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     assert profiles.published_version() == words
 
 
-def test_only_a_loss_beyond_chance_and_beyond_what_is_allowed_is_worse(policy, words) -> None:
+def test_only_a_loss_beyond_chance_and_beyond_what_is_allowed_is_worse(policy, words):
     gates.request_runs(policy, words)
     measure_all()
     checked = gates.check(policy, words)
-    assert checked.candidate.run is not None
-    assert checked.in_force.run is not None
     pretend_many(checked.in_force.run, [1] * 6)
     # Lost on all of the four questions that differ: by chance once in 16 times.
     pretend_many(checked.candidate.run, [0, 0, 0, 0, 1, 1])
     few = gates.check(policy, words)
-    assert few.comparison is not None
-    assert few.comparison.difference is not None
     assert few.comparison.difference.high < 0
     assert few.verdict is Verdict.PASSED
     pretend_many(checked.candidate.run, [0.7] * 6)
@@ -87,9 +79,7 @@ def test_only_a_loss_beyond_chance_and_beyond_what_is_allowed_is_worse(policy, w
 
 
 @pytest.mark.parametrize("change", ["documents", "questions", "conditions", "unreliable"])
-def test_what_was_measured_before_something_changed_does_not_count(
-    policy, words, library, ingest, change, settings
-) -> None:
+def test_what_was_measured_before_something_changed_does_not_count(policy, words, library, ingest, change, settings):
     gates.request_runs(policy, words)
     measure_all()
     assert gates.check(policy, words).comparison is not None
@@ -109,7 +99,7 @@ def test_what_was_measured_before_something_changed_does_not_count(
 
 def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_is_measured_without_one(
     policy, words, meaning
-) -> None:
+):
     same = version_of(BY_MEANING, "other")
     assert gates.check(policy, same).verdict is Verdict.IN_FORCE
     profiles.publish(same)
@@ -120,7 +110,7 @@ def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_i
     assert gates.check(policy, words).comparison is not None
 
 
-def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy, words) -> None:
+def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy, words):
     ExpectedPassage.objects.all().delete()
     with pytest.raises(PublicationRefused, match="nothing can be measured"):
         profiles.publish(words)
@@ -128,7 +118,7 @@ def test_a_set_without_questions_objects_unless_its_gate_is_not_required(policy,
     profiles.publish(words)
 
 
-def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, words, caplog) -> None:
+def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, words, caplog):
     admin = User.objects.create_user("ada")
     publication = profiles.publish(words, admin, override="  The customer waits.  ")
     assert profiles.published_version() == words
@@ -143,7 +133,7 @@ def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, word
     assert profiles.publish(words, admin, override="because").override == ""
 
 
-def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, caplog) -> None:
+def test_a_gate_that_fails_objects_and_can_be_overridden(words, monkeypatch, caplog):
     def broken(version):
         list(Document.objects.raw("SELECT 1/0 AS id"))
         return []

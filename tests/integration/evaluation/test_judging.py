@@ -1,9 +1,6 @@
 """From a finished answer to its judgement, with a real judge over HTTP: what is stored when it works and when not."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -26,26 +23,23 @@ MODEL_METRICS = ["faithfulness", "answer_relevancy", "contextual_relevancy"]
 
 
 @pytest.fixture
-def judged() -> Callable[..., Judgement]:
+def judged():
     """``judged(answer, judge)``: the judgement after one attempt."""
 
-    def _judged(answer: Answer, judge: str) -> Judgement:
+    def _judged(answer, judge):
         (judgement,) = judgements.request(answer, judges=[judge])
         return judgements.judge(judgement.pk) or Judgement.objects.get(pk=judgement.pk)
 
     return _judged
 
 
-def scores_of(judgement: Judgement) -> dict[str, float | None]:
+def scores_of(judgement):
     return dict(judgement.scores.values_list("metric", "score"))
 
 
-def due(judgement: Judgement) -> None:
+def due(judgement):
     """Time passes until the next attempt."""
     Judgement.objects.filter(pk=judgement.pk).update(retry_at=timezone.now() - timedelta(seconds=1))
-
-
-# What is asked for ----------------------------------------------------------------------------------------------------
 
 
 def test_a_finished_answer_is_judged_once_by_each_judge(judge, django_capture_on_commit_callbacks):
@@ -74,9 +68,6 @@ def test_the_sample_is_a_share_of_all_answers_and_always_the_same(settings):
         sampled[rate] = {pk for pk in ids if conf.is_sampled(pk)}
     assert 400 < len(sampled[0.25]) < 600
     assert set() == sampled[0.0] < sampled[0.25] < sampled[0.5] < sampled[1.0] == set(ids)
-
-
-# Rules ----------------------------------------------------------------------------------------------------------------
 
 
 def test_rules_score_a_good_answer_high_another_low_and_always_alike(judged):
@@ -142,21 +133,16 @@ def test_an_answer_in_another_language_than_its_passages_is_no_score(judged):
     text = "De pomp heeft een gewicht dat ongeveer gelijk is aan dat van een grote en zware hond [1]."
     passage = "The pump is one of the heaviest that we have ever made for our customers in this part of the world."
     judgement = judged(completed_answer(text, contents=(passage,)), "offline")
-    assert judgement.status == Judgement.Status.FAILED
-    assert judgement.attempts == 1
+    assert (judgement.status, judgement.attempts) == (Judgement.Status.FAILED, 1)
     grounded = judgement.scores.get(metric="groundedness")
     assert grounded.score is None
     assert "another language" in grounded.error
     assert scores_of(judgement)["contextual_relevancy"] is not None
 
 
-# The model ------------------------------------------------------------------------------------------------------------
-
-
 def test_the_model_scores_and_its_tokens_are_counted(judge, judged):
     judgement = judged(completed_answer(), "model")
-    assert judgement.status == Judgement.Status.DONE
-    assert judgement.judge_name == "tiny-judge"
+    assert (judgement.status, judgement.judge_name) == (Judgement.Status.DONE, "tiny-judge")
     assert scores_of(judgement) == {"faithfulness": 0.5, "answer_relevancy": 1.0, "contextual_relevancy": 1.0}
     requests = len(judge.requests)
     assert (judgement.prompt_tokens, judgement.completion_tokens) == (100 * requests, 10 * requests)
@@ -197,15 +183,12 @@ def test_a_missing_judge_and_an_unforeseen_error_are_stored_with_their_reason(ju
     assert judgement.error == "No judge is configured: set JUDGE_BASE_URL and JUDGE_MODEL."
     assert not judgement.scores.exists()
 
-    def broken(*_: object) -> None:
+    def broken(*_):
         raise ZeroDivisionError("unforeseen")
 
     monkeypatch.setattr(judgements, "case_of", broken)
     judgement = judged(completed_answer(), "model")
     assert (judgement.status, judgement.error) == (Judgement.Status.QUEUED, "ZeroDivisionError: unforeseen")
-
-
-# Claims ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
@@ -215,7 +198,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
     judge.is_open.clear()
     (judgement,) = judgements.request(completed_answer(), judges=["model"])
 
-    def work() -> None:
+    def work():
         try:
             judgements.judge(judgement.pk)
         finally:
@@ -261,9 +244,6 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
     assert sweep(Judgement) == 1
     assert told == [judgement.pk]
-
-
-# Rules of the tables and of the settings ------------------------------------------------------------------------------
 
 
 def test_the_table_itself_refuses_what_is_no_score():

@@ -1,7 +1,5 @@
 """What admins and readers of the debug panel see of judgements."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
@@ -21,12 +19,12 @@ EVIL = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def judgement() -> Judgement:
+def judgement():
     (judgement,) = judgements.request(completed_answer(question=f"How heavy is it? {EVIL}"), judges=["offline"])
     return judgement
 
 
-def finished(judgement: Judgement, **values: object) -> Judgement:
+def finished(judgement, **values):
     Judgement.objects.filter(pk=judgement.pk).update(finished_at=timezone.now(), **values)
     judgement.refresh_from_db()
     return judgement
@@ -105,8 +103,7 @@ def test_what_visitors_wrote_can_be_deleted_though_it_was_judged(client, judgeme
     clerk.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="chat"))
     client.force_login(clerk)
     pk = judgement.answer_id if model == "answer" else judgement.answer.conversation_id
-    response = client.post(reverse(f"admin:chat_{model}_delete", args=[pk]), {"post": "yes"})
-    assert response.status_code == 302
+    assert client.post(reverse(f"admin:chat_{model}_delete", args=[pk]), {"post": "yes"}).status_code == 302
     assert Judgement.objects.count() == 0
 
 
@@ -122,7 +119,7 @@ def test_the_list_says_who_judges_and_what_is_left(admin, settings):
     assert admin.get("/admin/evaluation/judgeusage/").status_code == 200
 
 
-def panel(admin, answer) -> str:
+def panel(admin, answer):
     response = admin.get(reverse("chat:debug_scores", args=[answer.pk]))
     assert response.status_code == 200
     return response.content.decode()

@@ -1,7 +1,5 @@
 """Runs of an evaluation set: measured by the search that answers users, each question once, whatever happens."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -21,9 +19,9 @@ from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, MEANING, QUESTIO
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
+def failing_search(monkeypatch, after, error):
     """Have the search of runs raise from its call number ``after`` on; returns what it was asked."""
-    asked: list[str] = []
+    asked = []
 
     def search(question, filters, **options):
         asked.append(question)
@@ -35,7 +33,7 @@ def failing_search(monkeypatch, after: int, error: Exception) -> list[str]:
     return asked
 
 
-def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_set) -> None:
+def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_set):
     meaning, words = measured(evaluation_set, MEANING), measured(evaluation_set, WORDS)
     assert (meaning.status, meaning.asked, meaning.total, meaning.error) == ("done", 6, 6, "")
     assert meaning.is_reliable
@@ -44,7 +42,6 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     assert (results[0].expected[0]["rank"], results[0].expected[0]["source"]) == (1, "pump.md")
     assert results[0].ndcg == results[0].hit == 1
     ndcg = interval_of(meaning, "ndcg@10")
-    assert ndcg is not None
     assert ndcg.mean == pytest.approx(sum(result.ndcg for result in results) / 6)
     assert ndcg.low <= ndcg.mean <= ndcg.high
     assert 0 < meaning.summary["latency_ms"]["p50"] <= meaning.summary["latency_ms"]["p95"]
@@ -55,14 +52,13 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     assert "May canines come along?" in {pair.text for pair in compared.better}
     assert (compared.worse, compared.caveats) == ((), ())
     assert compared.questions == len(compared.better) + compared.same == 6
-    assert compared.difference is not None
     assert compared.difference.mean == pytest.approx(len(compared.better) / 6)
     assert [pair.text for pair in compare(words, meaning, "hit@10").worse] == [pair.text for pair in compared.better]
 
 
 def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_are_there(
     evaluation_set, library, settings
-) -> None:
+):
     library.documents.get(source="pump.md").delete()
     run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, built_in_profile()))
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
@@ -78,7 +74,7 @@ def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_ar
     assert measured(evaluation_set, NamedProfile("shallow", shallow)).status == "done"
 
 
-def test_what_is_asked_for_twice_runs_once(evaluation_set) -> None:
+def test_what_is_asked_for_twice_runs_once(evaluation_set):
     run = queue.request_run(evaluation_set, WORDS)
     assert queue.request_run(evaluation_set, WORDS) == run
     assert queue.request_run(evaluation_set, MEANING) != run
@@ -89,7 +85,7 @@ def test_what_is_asked_for_twice_runs_once(evaluation_set) -> None:
 
 
 @pytest.mark.parametrize("change", ["documents", "embedder"])
-def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, library, monkeypatch, change) -> None:
+def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, library, monkeypatch, change):
     as_they_are = queue.conditions()
 
     def search(question, filters, **options):
@@ -106,7 +102,7 @@ def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, libr
     assert "changed while it ran" in run.unreliable_reason
 
 
-def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch) -> None:
+def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch):
     asked = failing_search(monkeypatch, 3, RuntimeError("the database is away"))
     run = queue.request_run(evaluation_set, WORDS)
     run_execution.measure(run.pk)
@@ -122,7 +118,7 @@ def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, mon
     assert len(asked) == 4
 
 
-def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings) -> None:
+def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings):
     settings.RERANKERS = {"broken": {"BACKEND": f"{__name__}.Broken"}}
     run = queue.request_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
     run_execution.measure(run.pk)
@@ -137,7 +133,7 @@ class Broken(Reranker):
         raise RuntimeError("no scores")
 
 
-def test_what_cannot_be_measured_fails_at_once(evaluation_set, library) -> None:
+def test_what_cannot_be_measured_fails_at_once(evaluation_set, library):
     empty = set_of(library, "empty", {})
     EvaluationQuestion.objects.create(evaluation_set=empty, text="A draft")
     run = measured(empty, WORDS)
@@ -154,13 +150,12 @@ def test_what_cannot_be_measured_fails_at_once(evaluation_set, library) -> None:
     assert "cannot be read" in broken.error
 
 
-def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypatch) -> None:
+def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypatch):
     failing_search(monkeypatch, 3, RuntimeError("away"))
     run = queue.request_run(evaluation_set, WORDS)
     run_execution.measure(run.pk)
     assert QuestionResult.objects.filter(run=run).count() == 2
     first = QuestionResult.objects.filter(run=run).first()
-    assert first is not None
     ExpectedPassage.objects.filter(question__text=list(QUESTIONS)[0]).update(grade=3)
     monkeypatch.undo()
     EvaluationRun.objects.update(retry_at=None)
@@ -170,10 +165,7 @@ def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypa
     assert not QuestionResult.objects.filter(pk=first.pk).exists()
 
 
-# Workers that die, and runs that are cancelled -----------------------------------------------------------------------
-
-
-def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch) -> None:
+def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch):
     run = queue.request_run(evaluation_set, WORDS)
 
     def search(question, filters, **options):
@@ -188,10 +180,7 @@ def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch)
     assert queue.cancel(EvaluationRun.objects.filter(pk=run.pk)) == 0
 
 
-# What differs --------------------------------------------------------------------------------------------------------
-
-
-def test_a_comparison_says_what_else_differs_and_what_a_search_run_cannot_show(evaluation_set, library, ingest) -> None:
+def test_a_comparison_says_what_else_differs_and_what_a_search_run_cannot_show(evaluation_set, library, ingest):
     before = measured(evaluation_set, MEANING)
     short = NamedProfile("short", replace(BY_MEANING, top_k=1, context_budget_tokens=200))
     assert compare(measured(evaluation_set, short), before).caveats == (

@@ -1,7 +1,5 @@
 """Evaluation sets, runs and gates in the admin."""
 
-from __future__ import annotations
-
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.paginator import UnorderedObjectListWarning
@@ -33,16 +31,13 @@ QUERIES = (
 QRELS = b"q1\tpump.md\t2\nq3\thours.md\t1\n"
 
 
-# Making sets ---------------------------------------------------------------------------------------------------------
-
-
-def add_set(admin, library, queries: bytes = QUERIES, qrels: bytes = QRELS) -> str:
+def add_set(admin, library, queries=QUERIES, qrels=QRELS):
     sent = {"name": "Mine", "slug": "mine", "collection": library.pk, "description": ""}
     files = {"queries": SimpleUploadedFile("q", queries), "qrels": SimpleUploadedFile("r", qrels)}
     return admin.post(f"{SETS}add/", sent | {name: file for name, file in files.items() if file.size}).content.decode()
 
 
-def test_a_set_comes_from_files_and_expects_whole_documents(admin, library) -> None:
+def test_a_set_comes_from_files_and_expects_whole_documents(admin, library):
     add_set(admin, library)
     first, second, third = EvaluationSet.objects.get(slug="mine").questions.order_by("pk")
     assert (first.external_id, first.text, first.origin) == ("q1", "How heavy is it?", "imported")
@@ -56,7 +51,7 @@ def test_a_set_comes_from_files_and_expects_whole_documents(admin, library) -> N
     assert all(one.whole and one.is_resolved for one in resolve(library.pk, passages).values())
 
 
-def test_a_bad_file_is_told_by_line_and_no_set_is_made(admin, library, monkeypatch) -> None:
+def test_a_bad_file_is_told_by_line_and_no_set_is_made(admin, library, monkeypatch):
     html = add_set(admin, library, qrels=QRELS + b"q1\tgone\t1\nq1\tlost\t1\n")
     assert escape("qrels.tsv, line 3: the collection library has no document 'gone', and 1 lines more") in html
     assert "This field is required." in add_set(admin, library, queries=b"")
@@ -65,22 +60,18 @@ def test_a_bad_file_is_told_by_line_and_no_set_is_made(admin, library, monkeypat
     assert not EvaluationSet.objects.exists()
 
 
-def test_sets_are_offered_in_the_order_of_their_names(admin, evaluation_set, recwarn) -> None:
+def test_sets_are_offered_in_the_order_of_their_names(admin, evaluation_set, recwarn):
     field = {"app_label": "evaluation", "model_name": "evaluationquestion", "field_name": "evaluation_set"}
     offered = admin.get(reverse("admin:autocomplete"), field).json()["results"]
     assert [one["text"] for one in offered] == [evaluation_set.name]
     assert not [one for one in recwarn if issubclass(one.category, UnorderedObjectListWarning)]
 
 
-# Test cases from answers ---------------------------------------------------------------------------------------------
-
-
-def test_questions_are_added_to_the_set_one_after_another(admin, evaluation_set) -> None:
+def test_questions_are_added_to_the_set_one_after_another(admin, evaluation_set):
     page = admin.get(f"{SETS}{evaluation_set.pk}/change/").content.decode()
     address = f"{QUESTIONS_PAGE}add/?evaluation_set={evaluation_set.pk}"
     assert f'href="{address}"' in page
-    form = admin.get(address).content.decode()
-    assert f'<option value="{evaluation_set.pk}" selected>' in form
+    assert f'<option value="{evaluation_set.pk}" selected>' in admin.get(address).content.decode()
     written = {
         "evaluation_set": evaluation_set.pk,
         "text": "Who won?",
@@ -93,7 +84,7 @@ def test_questions_are_added_to_the_set_one_after_another(admin, evaluation_set)
     assert evaluation_set.questions.filter(text="Who won?", expects_refusal=True).count() == 2
 
 
-def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library) -> None:
+def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library):
     chunk = Chunk.objects.get(document__source="pump.md")
     answer = completed_answer(question="How heavy is it?")
     answer.sources[0] |= {"chunk_id": chunk.pk, "document": {"id": chunk.document_id, "title": "Pump", "url": ""}}
@@ -125,7 +116,7 @@ def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library) -> None:
     assert admin.get(make).status_code == 405
 
 
-def test_words_that_were_edited_lose_their_hash(admin, evaluation_set) -> None:
+def test_words_that_were_edited_lose_their_hash(admin, evaluation_set):
     question = evaluation_set.questions.first()
     expected = question.expected_passages.get()
     sent = {
@@ -135,21 +126,16 @@ def test_words_that_were_edited_lose_their_hash(admin, evaluation_set) -> None:
         "expected_passages-0-source": "pump.md", "expected_passages-0-quote": "weighs 3450 grams",
         "expected_passages-0-grade": 2,
     }  # fmt: skip
-    response = admin.post(f"{QUESTIONS_PAGE}{question.pk}/change/", sent)
-    assert response.status_code == 302
+    assert admin.post(f"{QUESTIONS_PAGE}{question.pk}/change/", sent).status_code == 302
     expected.refresh_from_db()
     assert (expected.quote, expected.grade, expected.content_hash) == ("weighs 3450 grams", 2, "")
-    page = admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/").content.decode()
-    assert "ragsite-status-ready" in page
+    assert "ragsite-status-ready" in admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/").content.decode()
     expected.quote = "weighs a ton"
     expected.save()
     assert "ragsite-status-failed" in admin.get(f"{QUESTIONS_PAGE}{question.pk}/change/").content.decode()
 
 
-# Runs ----------------------------------------------------------------------------------------------------------------
-
-
-def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None:
+def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set):
     change = f"{SETS}{evaluation_set.pk}/"
     assert "No run of this set is done yet." in admin.get(f"{change}change/").content.decode()
     version = version_of(BY_WORDS)
@@ -165,41 +151,33 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set) -> None
     assert "style=" not in page
     explained = [explanation for _result, explanation in admin.get(f"{RUNS}{run.pk}/change/").context["rows"]]
     assert admin.get(explained[0]).status_code == 200
-    listed = admin.get(RUNS).content.decode()
-    assert "default v1" in listed
+    assert "default v1" in admin.get(RUNS).content.decode()
     assert "trend-title" in admin.get(f"{change}change/?metric=hit@10").content.decode()
     assert messages(admin.post(f"{change}run/", {"profile": "999", "kind": "search"}, follow=True))
     assert EvaluationRun.objects.count() == 1
 
 
-def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set) -> None:
+def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
     runs = [
         run_execution.measure(queue.request_run(evaluation_set, profile).pk)
         for profile in (NamedProfile("built-in", BY_WORDS), profiles.named(version_of(BY_MEANING)))
     ]
     first, second = runs
-    assert first is not None
-    assert second is not None
     page = admin.get(f"{RUNS}{second.pk}/compare/{first.pk}/")
     html = page.content.decode()
     assert "By nDCG@10:" in html
     assert "May canines come along?" in html
     assert "not found: 1 → #1" in html
-    titles = [group[0] for group in page.context["groups"]]
-    assert titles == ["Worse", "Better"]
+    assert [group[0] for group in page.context["groups"]] == ["Worse", "Better"]
     assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0][1]
-    other = set_of(evaluation_set.collection, "other")
-    foreign = queue.request_run(other, NamedProfile("built-in", BY_WORDS))
+    foreign = queue.request_run(set_of(evaluation_set.collection, "other"), NamedProfile("built-in", BY_WORDS))
     assert admin.get(f"{RUNS}{first.pk}/compare/{foreign.pk}/").status_code == 404
     cancelled = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [foreign.pk]}, follow=True)
     assert messages(cancelled) == ["1 run was cancelled."]
     assert run_execution.measure(foreign.pk) is None
 
 
-# Gates ---------------------------------------------------------------------------------------------------------------
-
-
-def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evaluation_set) -> None:
+def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evaluation_set):
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set, metric="hit@10")
     first, second = version_of(BY_MEANING), version_of(BY_WORDS)
     profiles.publish(first, override="the first one")
@@ -209,19 +187,16 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, "versions", second.pk])
     assert f'href="{address}"' in refused.content.decode()
     assert profiles.published_version() == first
-    page = admin.get(address)
-    assert "have not both been measured" in page.content.decode()
+    assert "have not both been measured" in admin.get(address).content.decode()
     assert messages(admin.post(address, follow=True)) == ["2 runs were asked for."]
     assert "data-live" in admin.get(address).content.decode()
     for run in EvaluationRun.objects.all():
         run_execution.measure(run.pk)
-    shown = admin.get(address).content.decode()
-    assert "May canines come along?" in shown
+    assert "May canines come along?" in admin.get(address).content.decode()
     # What is in force loses on a third of six questions at most, which is not significant.
     EvaluationRun.objects.get(profile_name="default v2").results.update(hit=0)
     assert "is significantly worse than default v1" in admin.get(address).content.decode()
-    without_reason = admin.post(publish, {"override": " "})
-    assert "Say why it should be published anyway." in without_reason.content.decode()
+    assert "Say why it should be published anyway." in admin.post(publish, {"override": " "}).content.decode()
     done = admin.post(publish, {"override": "The <b>customer</b> waits."}, follow=True)
     assert messages(done) == ["In force: default v2."]
     history = done.content.decode()
@@ -230,7 +205,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     assert Publication.objects.first().published_by.username == "admin"
 
 
-def test_what_may_be_done_depends_on_permissions(client, evaluation_set) -> None:
+def test_what_may_be_done_depends_on_permissions(client, evaluation_set):
     answer = completed_answer()
     run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set)

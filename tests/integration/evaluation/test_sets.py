@@ -1,7 +1,5 @@
 """Evaluation sets: how they are made, and how their passages are found again."""
 
-from __future__ import annotations
-
 import pytest
 
 from chat.models import Answer
@@ -16,7 +14,7 @@ from tests.support.judged_answers import completed_answer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def resolved(collection, question) -> list[list[str]]:
+def resolved(collection, question):
     """The texts of the chunks that each expected passage stands for."""
     passages = list(question.expected_passages.all())
     found = resolve(collection.pk, passages)
@@ -26,13 +24,9 @@ def resolved(collection, question) -> list[list[str]]:
     ]
 
 
-# Finding passages again ----------------------------------------------------------------------------------------------
-
-
-def test_a_passage_is_found_after_its_document_was_read_again_and_cut_otherwise(library, ingest) -> None:
+def test_a_passage_is_found_after_its_document_was_read_again_and_cut_otherwise(library, ingest):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
-    before = resolved(library, question)
-    assert len(before[0]) == 1
+    assert len(resolved(library, question)[0]) == 1
     ingest(library, "pump.md", "# News\n\nA section before it.\n\n" + DOCUMENTS["pump.md"].replace(" and ", "\nand "))
     assert not Chunk.objects.filter(content_hash=question.expected_passages.get().content_hash).exists()
     (after,) = resolved(library, question)
@@ -40,7 +34,7 @@ def test_a_passage_is_found_after_its_document_was_read_again_and_cut_otherwise(
     assert "3450 grams" in after[0]
 
 
-def test_a_document_that_was_deleted_and_added_again_is_found(library, ingest) -> None:
+def test_a_document_that_was_deleted_and_added_again_is_found(library, ingest):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
     library.documents.get(source="pump.md").delete()
     (gone,) = resolve(library.pk, list(question.expected_passages.all())).values()
@@ -49,7 +43,7 @@ def test_a_document_that_was_deleted_and_added_again_is_found(library, ingest) -
     assert len(resolved(library, question)[0]) == 1
 
 
-def test_words_that_the_document_holds_no_more_are_gone(library, ingest) -> None:
+def test_words_that_the_document_holds_no_more_are_gone(library, ingest):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
     ingest(library, "pump.md", DOCUMENTS["pump.md"].replace("3450", "9999"))
     (gone,) = resolve(library.pk, list(question.expected_passages.all())).values()
@@ -61,7 +55,7 @@ def test_words_that_the_document_holds_no_more_are_gone(library, ingest) -> None
     assert (elsewhere.is_resolved, elsewhere.document_id) == (False, None)
 
 
-def test_a_few_words_stand_for_the_passage_they_are_in_and_no_words_for_the_document(library) -> None:
+def test_a_few_words_stand_for_the_passage_they_are_in_and_no_words_for_the_document(library):
     question = set_of(library, questions={"How heavy?": "pump.md"}).questions.get()
     question.expected_passages.all().delete()
     ExpectedPassage.objects.create(question=question, source="pump.md", quote="weighs  3450\ngrams")
@@ -71,7 +65,7 @@ def test_a_few_words_stand_for_the_passage_they_are_in_and_no_words_for_the_docu
     assert (document.whole, document.is_resolved) == (True, True)
 
 
-def test_drafts_are_not_measured_and_the_fingerprint_follows_what_is(library) -> None:
+def test_drafts_are_not_measured_and_the_fingerprint_follows_what_is(library):
     evaluation_set = set_of(library)
     before = fingerprint(measured_questions(evaluation_set))
     draft = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text="What now?")
@@ -84,10 +78,7 @@ def test_drafts_are_not_measured_and_the_fingerprint_follows_what_is(library) ->
     assert fingerprint(measured_questions(evaluation_set)) != before
 
 
-# From answers --------------------------------------------------------------------------------------------------------
-
-
-def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library) -> None:
+def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library):
     answer = completed_answer(question="And the other?", completed_question="How heavy is the other pump?")
     evaluation_set = building.complaints_of(library)
     question, is_new = building.question_from_answer(answer, evaluation_set)
@@ -102,7 +93,7 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library) -> N
     assert question.answer is None
 
 
-def test_words_of_another_collection_do_not_come_into_the_set(library) -> None:
+def test_words_of_another_collection_do_not_come_into_the_set(library):
     other = Collection.objects.create(slug="vault", name="Vault")
     answer = completed_answer(
         question="Whats in it?", completed_question="What is in the vault?", source_collections=[library.pk, other.pk]
@@ -111,7 +102,7 @@ def test_words_of_another_collection_do_not_come_into_the_set(library) -> None:
     assert question.text == "Whats in it?"
 
 
-def test_collections_whose_names_begin_alike_take_their_complaints_apart(library) -> None:
+def test_collections_whose_names_begin_alike_take_their_complaints_apart(library):
     first, second = (
         Collection.objects.create(
             slug=f"employee-handbook-netherlands-amsterdam-{year}", name=year, text_search_configuration="english"
@@ -123,11 +114,10 @@ def test_collections_whose_names_begin_alike_take_their_complaints_apart(library
     assert building.complaints_of(second) == building.complaints_of(second)
 
 
-def test_the_collection_of_an_answer_is_what_it_was_asked_of(library) -> None:
+def test_the_collection_of_an_answer_is_what_it_was_asked_of(library):
     other = Collection.objects.create(slug="other", name="Other")
     answer = completed_answer(contents=())
-    document = library.documents.get(source="pump.md")
-    answer.sources = [{"document": {"id": document.pk}}] * 2
+    answer.sources = [{"document": {"id": library.documents.get(source="pump.md").pk}}] * 2
     assert building.collection_asked(answer) == library
     answer.collection = other
     assert building.collection_asked(answer) == other

@@ -1,20 +1,16 @@
 """The broker is away, hangs, or speaks another language: uploads are kept, and read when the schedule comes round."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
-from django.test import Client
 
 from ragsite.celery import app
 from ragsite.operations import readiness
 from retrieval.documents import submission
 from retrieval.infrastructure.jobs import SENT_WITHIN, sweep
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from tests.support.faults import checks_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,15 +19,15 @@ SOON_SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remembered(_broker_in_memory: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nothing_remembered(_broker_in_memory, monkeypatch):
     # The database and the embedder hang nowhere, but the machine may be busy.
     monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 10.0)
-    checks_with("broker")["broker"].finding = None  # type: ignore[attr-defined]
+    checks_with("broker")["broker"].finding = None
     yield
     app._pool = app.amqp._producer_pool = None
 
 
-def serve(kind: str) -> tuple[socket.socket, int]:
+def serve(kind):
     """A port behind which there is nobody, one who says nothing, or one who says what no broker says."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
@@ -39,7 +35,7 @@ def serve(kind: str) -> tuple[socket.socket, int]:
         return listener, listener.getsockname()[1]
     listener.listen(16)
 
-    def answer() -> None:
+    def answer():
         while True:
             try:
                 link, _ = listener.accept()
@@ -53,9 +49,7 @@ def serve(kind: str) -> tuple[socket.socket, int]:
 
 
 @pytest.mark.parametrize("kind", ["away", "silent", "garbage"])
-def test_a_broker_that_does_not_work_loses_no_upload(
-    client: Client, collection: Collection, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_does_not_work_loses_no_upload(client, collection, kind, monkeypatch):
     listener, port = serve(kind)
     with listener:
         app.conf.broker_url = f"redis://127.0.0.1:{port}/0"

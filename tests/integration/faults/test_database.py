@@ -1,18 +1,14 @@
 """PostgreSQL hangs or is away: what a probe is told, and how soon. Its death in the midst of work: `test_killed.py`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
 from django.db import connections
-from django.test import Client
 
 from ragsite.operations import readiness
 from tests.support.faults import checks_with
@@ -24,15 +20,14 @@ SOON_SECONDS = 8.0
 
 
 @pytest.fixture(autouse=True)
-def _known_before(client: Client) -> None:
+def _known_before(client):
     """What takes long the first time (the embedder's model) has been looked at."""
     checks_with("embedder")["embedder"]()
 
 
 @pytest.fixture
-def stopped_server() -> Iterator[int]:
+def stopped_server():
     """The postmaster, stopped: it accepts connections and says nothing. Its id, to let it go on."""
-    assert settings.EMBEDDED_POSTGRES is not None
     pid = settings.EMBEDDED_POSTGRES._postmaster_pid()
     os.kill(pid, signal.SIGSTOP)
     yield pid
@@ -40,7 +35,7 @@ def stopped_server() -> Iterator[int]:
 
 
 @pytest.fixture
-def black_hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def black_hole(monkeypatch):
     """The database is at an address that accepts connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -56,11 +51,11 @@ def black_hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def readiness_threads() -> int:
+def readiness_threads():
     return sum(thread.name == "readiness" for thread in threading.enumerate())
 
 
-def test_a_stopped_server_is_told_of_in_time_and_comes_back(client: Client, stopped_server: int) -> None:
+def test_a_stopped_server_is_told_of_in_time_and_comes_back(client, stopped_server):
     started = time.monotonic()
     response = client.get("/readyz")
     assert time.monotonic() - started < SOON_SECONDS
@@ -76,7 +71,7 @@ def test_a_stopped_server_is_told_of_in_time_and_comes_back(client: Client, stop
         time.sleep(0.2)
 
 
-def test_probes_of_a_server_that_never_answers_do_not_pile_up(client: Client, black_hole: None) -> None:
+def test_probes_of_a_server_that_never_answers_do_not_pile_up(client, black_hole):
     started = time.monotonic()
     for _ in range(3):
         assert client.get("/readyz").status_code == 503
@@ -84,7 +79,7 @@ def test_probes_of_a_server_that_never_answers_do_not_pile_up(client: Client, bl
     assert readiness_threads() <= len(readiness.GROUPS)
 
 
-def test_counters_are_shown_without_the_database(client: Client, black_hole: None) -> None:
+def test_counters_are_shown_without_the_database(client, black_hole):
     started = time.monotonic()
     shown = client.get("/metrics").content.decode()
     assert time.monotonic() - started < SOON_SECONDS

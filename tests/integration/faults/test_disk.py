@@ -1,21 +1,16 @@
 """The disk is full: what is stored can be read, what would write is refused with 507, nothing half-written is left."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import functools
 import shutil
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -25,35 +20,35 @@ from django.urls import get_resolver
 from rest_framework.test import APIClient
 
 from chat import conf
-from chat.models import Answer, StreamedEvent
+from chat.models import Answer
 from chat.streaming import saving, streams, writing
 from ragsite import beat
 from ragsite.celery import app as celery_app
 from ragsite.machine import keep_ballast
 from retrieval.documents import ingestion, submission
 from retrieval.infrastructure import disk
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 
 # A real file system of a few MiB, to be filled. Who may not mount one skips the tests, which say so.
 
 
 class SmallDisk:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
         self._filling = path / "filling"
 
-    def fill(self) -> None:
+    def fill(self):
         """Leave no room at all."""
         with self._filling.open("ab", buffering=0) as file:
             for size in (2**16, 2**12, 1):
                 while _fits(file, size):
                     pass
 
-    def make_room(self) -> None:
+    def make_room(self):
         self._filling.unlink()
 
 
-def _fits(file: IO[bytes], size: int) -> bool:
+def _fits(file, size):
     try:
         file.write(b"x" * size)
     except OSError as error:
@@ -64,7 +59,7 @@ def _fits(file: IO[bytes], size: int) -> bool:
 
 
 @contextmanager
-def small_disk(path: Path, size: str = "8m") -> Iterator[SmallDisk]:
+def small_disk(path, size="8m"):
     path.mkdir(parents=True, exist_ok=True)
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "tmpfs", str(path)], capture_output=True, text=True
@@ -85,18 +80,18 @@ TOLD = "The disk of this site is full"
 
 
 @pytest.fixture
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection, ingest):
     ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     return collection
 
 
 @pytest.fixture
-def staff() -> User:
+def staff():
     return User.objects.create_superuser("editor", password="a long password")
 
 
 @pytest.fixture
-def api(staff: User) -> APIClient:
+def api(staff):
     cache.clear()
     client = APIClient(raise_request_exception=False)
     client.force_authenticate(staff)
@@ -104,7 +99,7 @@ def api(staff: User) -> APIClient:
 
 
 @pytest.fixture
-def pages(staff: User) -> Client:
+def pages(staff):
     cache.clear()
     client = Client(raise_request_exception=False)
     client.force_login(staff)
@@ -112,7 +107,7 @@ def pages(staff: User) -> Client:
 
 
 @pytest.fixture
-def media(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
+def media(tmp_path, settings):
     """Uploads go to a disk of their own. The early refusal is switched off: what is seen is what a full disk does."""
     with small_disk(tmp_path / "media") as small:
         settings.DISK_RESERVE_BYTES = 0
@@ -121,9 +116,8 @@ def media(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
 
 
 @pytest.fixture
-def tables(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
+def tables(tmp_path, settings):
     """PostgreSQL keeps the answers on a disk of their own."""
-    assert settings.EMBEDDED_POSTGRES is not None
     with small_disk(Path("/tmp") / f"ragsite-{tmp_path.name}", "16m") as small:
         settings.DISK_RESERVE_BYTES = 0
         folder = small.path / "tablespace"
@@ -147,21 +141,16 @@ def tables(tmp_path: Path, settings: LazySettings) -> Iterator[SmallDisk]:
     small.path.rmdir()
 
 
-def stored_files(media: SmallDisk) -> list[str]:
+def stored_files(media):
     return [path.name for path in (media.path / "documents").glob("*")]
 
 
-def upload(api: APIClient, collection: Collection, *names: str) -> object:
+def upload(api, collection, *names):
     files = [SimpleUploadedFile(name, b"It weighs 3450 grams. " * 10_000, "text/plain") for name in names]
     return api.post("/api/v1/documents/", {"collection": collection.slug, "file": files}, format="multipart")
 
 
-# The reserve: refused early ------------------------------------------------------------------------------------------
-
-
-def test_below_the_reserve_every_interface_refuses_in_its_own_form(
-    api: APIClient, pages: Client, library: Collection, settings: LazySettings
-) -> None:
+def test_below_the_reserve_every_interface_refuses_in_its_own_form(api, pages, library, settings):
     assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
     before = Answer.objects.get()
     settings.DISK_RESERVE_BYTES = 2**62
@@ -169,8 +158,7 @@ def test_below_the_reserve_every_interface_refuses_in_its_own_form(
     asked = api.post("/api/v1/ask/", QUESTION, format="json")
     assert (asked.status_code, list(asked.json())) == (507, ["detail"])
     assert TOLD in asked.json()["detail"]
-    streamed = api.post("/api/v1/ask/", {**QUESTION, "stream": True}, format="json")
-    assert streamed.status_code == 507
+    assert api.post("/api/v1/ask/", {**QUESTION, "stream": True}, format="json").status_code == 507
     completion = api.post("/v1/chat/completions", COMPLETION, format="json")
     assert completion.status_code == 507
     assert completion.json()["error"]["type"] == "server_error"
@@ -196,17 +184,14 @@ def test_below_the_reserve_every_interface_refuses_in_its_own_form(
     # Reading goes on.
     assert pages.get("/").status_code == 200
     assert api.get(f"/api/v1/answers/{before.pk}/").json()["answer"] == before.text
-    found = api.post("/api/v1/search/", {"query": "pump"}, format="json")
-    assert found.json()["results"]
+    assert api.post("/api/v1/search/", {"query": "pump"}, format="json").json()["results"]
 
     settings.DISK_RESERVE_BYTES = 0
     assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
     assert upload(api, library, "one.txt").status_code == 202
 
 
-def test_a_document_waits_for_room_without_using_up_its_attempts(
-    collection: Collection, settings: LazySettings
-) -> None:
+def test_a_document_waits_for_room_without_using_up_its_attempts(collection, settings):
     document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False).document
     settings.DISK_RESERVE_BYTES = 2**62
     for _ in range(Document.MOST_ATTEMPTS + 1):
@@ -220,12 +205,7 @@ def test_a_document_waits_for_room_without_using_up_its_attempts(
     assert document.status == "ready"
 
 
-# A disk that is full indeed ------------------------------------------------------------------------------------------
-
-
-def test_an_upload_onto_a_full_disk_leaves_nothing(
-    api: APIClient, pages: Client, collection: Collection, media: SmallDisk
-) -> None:
+def test_an_upload_onto_a_full_disk_leaves_nothing(api, pages, collection, media):
     media.fill()
     response = upload(api, collection, "one.txt")
     assert (response.status_code, list(response.json())) == (507, ["detail"])
@@ -240,7 +220,7 @@ def test_an_upload_onto_a_full_disk_leaves_nothing(
     assert len(stored_files(media)) == 1
 
 
-def test_of_several_files_those_that_fit_are_kept(api: APIClient, collection: Collection, media: SmallDisk) -> None:
+def test_of_several_files_those_that_fit_are_kept(api, collection, media):
     # 8 MiB hold no more than 38 of 220 kB.
     response = upload(api, collection, *(f"{number}.txt" for number in range(45)))
     assert response.status_code == 202
@@ -251,7 +231,7 @@ def test_of_several_files_those_that_fit_are_kept(api: APIClient, collection: Co
     assert len(stored_files(media)) == len(told["accepted"]) == Document.objects.count()
 
 
-def test_a_file_whose_row_cannot_be_saved_is_not_kept(collection: Collection, settings: LazySettings) -> None:
+def test_a_file_whose_row_cannot_be_saved_is_not_kept(collection, settings):
     folder = Path(settings.MEDIA_ROOT) / "documents"
     before = set(folder.glob("*"))
     with connection.cursor() as cursor:
@@ -271,18 +251,16 @@ class FillingGenerator:
     name = "filling"
     may_refuse = True
 
-    def __init__(self, small: SmallDisk) -> None:
+    def __init__(self, small):
         self._small = small
 
-    async def compose(self, *_given: object) -> AsyncIterator[str]:
+    async def compose(self, *_given):
         self._small.fill()
         # More than fits into the pages that the tables have already, compressed as it will be.
         yield "The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500))
 
 
-def test_an_answer_that_cannot_be_saved_says_so(
-    api: APIClient, library: Collection, tables: SmallDisk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatch):
     filling = FillingGenerator(tables)
     monkeypatch.setattr(conf, "generator", lambda _name: filling)
     monkeypatch.setattr(writing, "SAVE_PAUSES_SECONDS", (0.05,))
@@ -292,8 +270,7 @@ def test_an_answer_that_cannot_be_saved_says_so(
     answer = Answer.objects.get()
     assert answer.status in ("failed", "generating")
     # Whoever comes back for it is told too; nothing is said to be complete.
-    told = async_to_sync(last_event)(answer)
-    assert told.name == "failed"
+    assert async_to_sync(last_event)(answer).name == "failed"
 
     tables.make_room()
     Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * saving.CLOSED_AFTER)
@@ -305,12 +282,12 @@ def test_an_answer_that_cannot_be_saved_says_so(
     assert api.post("/api/v1/ask/", QUESTION, format="json").status_code == 200
 
 
-async def last_event(answer: Answer) -> StreamedEvent:
+async def last_event(answer):
     return await asyncio.wait_for(streams.finish(answer.pk), 60)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/search/", "/v1/models", "/"])
-def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path: str) -> None:
+def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path):
     request = RequestFactory().post(path)
     handler = get_resolver().resolve_error_handler(500)
     try:
@@ -322,7 +299,7 @@ def test_a_full_disk_met_outside_a_view_is_told_in_the_form_of_the_caller(path: 
     assert response.headers["Content-Type"].startswith("text/html" if path == "/" else "application/json")
 
 
-def test_the_schedule_goes_on(tmp_path: Path, settings: LazySettings) -> None:
+def test_the_schedule_goes_on(tmp_path, settings):
     with small_disk(tmp_path / "data", "64k") as small:
         settings.SCHEDULER_SEEN_FILE = small.path / "seen"
         small.fill()
@@ -335,8 +312,8 @@ def test_the_schedule_goes_on(tmp_path: Path, settings: LazySettings) -> None:
         assert settings.SCHEDULER_SEEN_FILE.exists()
 
 
-def test_the_database_keeps_some_room_for_itself(tmp_path: Path) -> None:
-    said: list[str] = []
+def test_the_database_keeps_some_room_for_itself(tmp_path):
+    said = []
     mib = 2**20
     with small_disk(tmp_path / "data", "64m") as small:
         keep_up = functools.partial(keep_ballast, small.path, 8 * mib, said.append, size_bytes=20 * mib)
@@ -354,7 +331,7 @@ def test_the_database_keeps_some_room_for_itself(tmp_path: Path) -> None:
         assert len(said) == 1
 
 
-def test_errors_of_a_full_disk_are_recognised() -> None:
+def test_errors_of_a_full_disk_are_recognised():
     refused = OSError(errno.ENOSPC, "No space left on device")
     assert disk.is_disk_full(refused)
     wrapped = ValueError("unrelated words")

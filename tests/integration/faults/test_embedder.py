@@ -1,12 +1,9 @@
 """An embedding server that errs, hangs, is slow, sends garbage or dies: keywords serve, and everybody is told."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +11,6 @@ from zlib import crc32
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
@@ -22,7 +18,6 @@ from retrieval import conf
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.embedders import openai
 from retrieval.infrastructure import breaker
-from retrieval.models import Collection, Document
 from tests.support.asking import PUMP
 from tests.support.faults import FAULTS, ask, counted, short_times
 from tests.support.serving import QuietHandler, serving
@@ -33,7 +28,7 @@ from tests.support.serving import QuietHandler, serving
 DIMENSION = 64
 
 
-def vector_of(text: str) -> list[float]:
+def vector_of(text):
     """Texts that share words have vectors that are close."""
     vector = [0.01] * DIMENSION
     for word in re.findall(r"\w+", text.lower()):
@@ -53,11 +48,11 @@ class EmbeddingServer:
 
 
 @contextmanager
-def embedding_server() -> Iterator[EmbeddingServer]:
+def embedding_server():
     state = EmbeddingServer()
 
     class Request(QuietHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.read_json()
             state.requests.append(body)
             rows = [{"index": number, "embedding": vector_of(text)} for number, text in enumerate(body["input"])]
@@ -85,36 +80,31 @@ QUERY_SECONDS = 0.4
 
 
 @pytest.fixture
-def server(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
+def server(settings, monkeypatch):
     monkeypatch.setattr(openai, "PAUSE_SECONDS", 0.01)
     short_times(settings)
     with embedding_server() as state:
         options = {"base_url": state.url, "api_key": "", "model": "words", "dimension": DIMENSION}
         options |= {"query_timeout_seconds": QUERY_SECONDS}
-        settings.EMBEDDER = {
-            "BACKEND": "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
-            "OPTIONS": options,
-        }
+        settings.EMBEDDER = {"BACKEND": "retrieval.index.embedders.openai.OpenAICompatibleEmbedder", "OPTIONS": options}
         settings.RETRIEVAL_RERANKER = "none"
         forget_queries()
         yield state
 
 
 @pytest.fixture
-def library(server: EmbeddingServer, collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(server, collection, ingest):
     ingest(collection, "pump.md", PUMP)
     server.requests.clear()
     return collection
 
 
-def the_breaker() -> Any:
-    return conf.embedder()._breaker  # type: ignore[attr-defined]
+def the_breaker():
+    return conf.embedder()._breaker
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_keywords_serve_and_the_next_question_is_whole_again(
-    library: Collection, server: EmbeddingServer, fault: str
-) -> None:
+async def test_keywords_serve_and_the_next_question_is_whole_again(library, server, fault):
     failures = counted("ragsite_search_leg_failures_total", leg="vector")
     server.fault = fault
     answer, events = await ask()
@@ -135,9 +125,7 @@ async def test_keywords_serve_and_the_next_question_is_whole_again(
     assert answer.degraded == []
 
 
-async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_again(
-    library: Collection, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_again(library, server, monkeypatch):
     server.fault = "hang"
     for number in range(breaker.FAILURES):
         await ask(f"How heavy is the MX-9920-W, {number}?")
@@ -163,7 +151,7 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
     assert counted("ragsite_breaker_open", part="embedder") == 0
 
 
-def test_a_document_may_take_longer_than_a_question(server: EmbeddingServer) -> None:
+def test_a_document_may_take_longer_than_a_question(server):
     server.fault, server.slow_seconds = "slow", 2 * QUERY_SECONDS
     assert conf.embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
     assert breaker.states()["embedder"] is breaker.BreakerState.CLOSED

@@ -1,21 +1,15 @@
 """A judge that errs, hangs, is slow, sends garbage or dies: an error is stored and shown, never a score."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.models import Answer
 from evaluation import judgements
 from evaluation.models import Judgement, Score
 from ragsite.operations.health_views import JUDGEMENTS, _count_rows
 from tests.support.faults import FAULTS
-from tests.support.judge_server import JudgeServer
 from tests.support.judged_answers import completed_answer
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +23,7 @@ SENTENCES = {
 }
 
 
-def break_it(judge: JudgeServer, settings: LazySettings, fault: str) -> None:
+def break_it(judge, settings, fault):
     judge.status, judge.wait_seconds, judge.raw, judge.breaks_off = 200, 0.0, None, False
     judge.is_open.set()
     settings.JUDGE_TIMEOUT_SECONDS = 0.3 if fault == "hang" else 20.0
@@ -48,21 +42,18 @@ def break_it(judge: JudgeServer, settings: LazySettings, fault: str) -> None:
             judge.breaks_off = True
 
 
-def scores_page(admin: Client, answer: Answer) -> str:
+def scores_page(admin, answer):
     return admin.get(reverse("chat:debug_scores", args=[answer.pk])).content.decode()
 
 
-def counted(status: str) -> float:
+def counted(status):
     """The metric of the model's judgements with this status."""
     _count_rows()
-    number: float = JUDGEMENTS.labels(judge="model", status=status)._value.get()
-    return number
+    return JUDGEMENTS.labels(judge="model", status=status)._value.get()
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "nested garbage"])
-def test_a_broken_judge_is_an_error_until_it_is_whole_again(
-    judge: JudgeServer, settings: LazySettings, admin_client: Client, fault: str
-) -> None:
+def test_a_broken_judge_is_an_error_until_it_is_whole_again(judge, settings, admin_client, fault):
     break_it(judge, settings, fault)
     answer = completed_answer()
     (judgement,) = judgements.request(answer, judges=["model"])

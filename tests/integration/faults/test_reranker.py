@@ -1,28 +1,22 @@
 """A rerank server that errs, hangs, is slow, sends garbage or dies: the order of the first look stands."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval import conf
 from retrieval.infrastructure import breaker
-from retrieval.models import Collection
 from tests.support.faults import FAULTS, ask, counted
-from tests.support.rerank_server import RerankServer, rerank_server
+from tests.support.rerank_server import rerank_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def server(settings: LazySettings) -> Iterator[RerankServer]:
+def server(settings):
     with rerank_server() as state:
         settings.RERANKERS = {
             "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": state.url}}
@@ -31,7 +25,7 @@ def server(settings: LazySettings) -> Iterator[RerankServer]:
         yield state
 
 
-def break_it(server: RerankServer, fault: str) -> None:
+def break_it(server, fault):
     server.delay_seconds, server.drip_seconds, server.dropped_connections, server.answers = 0.0, 0.0, 0, []
     match fault:
         case "error":
@@ -47,9 +41,7 @@ def break_it(server: RerankServer, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_the_first_look_stands_and_the_next_question_is_whole_again(
-    library: Collection, server: RerankServer, fault: str
-) -> None:
+async def test_the_first_look_stands_and_the_next_question_is_whole_again(library, server, fault):
     break_it(server, fault)
     failures = counted("ragsite_search_rerank_failures_total", reranker="http")
     answer, _events = await ask()
@@ -63,9 +55,7 @@ async def test_the_first_look_stands_and_the_next_question_is_whole_again(
     assert (await ask())[0].degraded == []
 
 
-async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
-    library: Collection, server: RerankServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(library, server, monkeypatch):
     break_it(server, "error")
     for _ in range(breaker.FAILURES):
         await ask()
@@ -76,7 +66,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(
     assert "left alone" in answer.trace["rerank"]["error"]
     assert breaker.states()["reranker"] is breaker.BreakerState.OPEN
     break_it(server, "")
-    reranker: Any = conf.reranker("http")
+    reranker = conf.reranker("http")
     monkeypatch.setattr(reranker._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     assert (await ask())[0].degraded == []
     assert breaker.states()["reranker"] is breaker.BreakerState.CLOSED

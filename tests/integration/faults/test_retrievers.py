@@ -1,26 +1,20 @@
 """A retriever whose part of PostgreSQL errs, hangs, is slow, answers nonsense or loses its connection: the other one
 serves."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import ClassVar
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.conf import LazySettings
 from django.db import connection
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval.infrastructure.database import statement_timeout
-from retrieval.models import Collection
 from retrieval.protocols import Ranker
 from retrieval.search import retrievers
 from retrieval.search.lexical_ranker import Bm25Ranker
-from retrieval.search.plans import SearchPlan
 from retrieval.search.vector_ranker import VectorRanker
-from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
+from retrieval.types import RankedChunk, Ranking, Retriever
 from tests.support.faults import FAULTS, ask, counted
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,16 +33,16 @@ class Faulty(Ranker):
 
     fault: ClassVar[str] = ""
 
-    def __init__(self, whole: type, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
-        self._whole: Ranker = whole(question, filters, plan)
+    def __init__(self, whole, question, filters, plan):
+        self._whole = whole(question, filters, plan)
         self.retriever = self._whole.retriever
         self._seconds = plan.retriever_timeout_seconds
 
     @property
-    def embedder_id(self) -> int | None:
+    def embedder_id(self):
         return self._whole.embedder_id
 
-    def rank(self, depth: int) -> Ranking:
+    def rank(self, depth):
         if self.fault == "garbage":
             return Ranking(self.retriever, (RankedChunk(10**15, 1, 1.0), RankedChunk(-1, 2, 0.5)))
         if self.fault:
@@ -56,21 +50,15 @@ class Faulty(Ranker):
                 cursor.execute(STATEMENTS[self.fault])
         return self._whole.rank(depth)
 
-    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+    def score(self, stored):
         return self._whole.score(stored)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize(("retriever", "whole"), [(Retriever.LEXICAL, Bm25Ranker), (Retriever.VECTOR, VectorRanker)])
 async def test_the_other_one_serves_and_the_next_question_is_whole_again(
-    library: Collection,
-    settings: LazySettings,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    retriever: Retriever,
-    whole: type,
-    fault: str,
-) -> None:
+    library, settings, monkeypatch, caplog, retriever, whole, fault
+):
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.8
     monkeypatch.setattr(Faulty, "fault", fault)
     monkeypatch.setitem(retrievers.RANKERS, retriever, lambda *search: Faulty(whole, *search))
@@ -92,9 +80,7 @@ async def test_the_other_one_serves_and_the_next_question_is_whole_again(
 
 
 @pytest.mark.parametrize("fault", ["error", "hang", "dies"])
-async def test_without_both_the_reader_is_told(
-    library: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+async def test_without_both_the_reader_is_told(library, settings, monkeypatch, fault):
     settings.RETRIEVAL_LEG_TIMEOUT_SECONDS = 0.3
     monkeypatch.setattr(Faulty, "fault", fault)
     for retriever, whole in ((Retriever.LEXICAL, Bm25Ranker), (Retriever.VECTOR, VectorRanker)):

@@ -1,14 +1,10 @@
 """The scheduler hangs. A worker that dies in the midst of work: `test_killed.py`; one that hangs: `test_health.py`."""
 
-from __future__ import annotations
-
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.test import Client
 
 from bench import with_constants
 from ragsite.operations import readiness
@@ -17,19 +13,16 @@ from tests.support.site import SiteProcess, wait_until
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.worker]
 
 
-def degraded(client: Client) -> list[str]:
-    found: list[str] = client.get("/readyz").json()["degraded"]
-    return found
+def degraded(client):
+    return client.get("/readyz").json()["degraded"]
 
 
 @pytest.fixture(autouse=True)
-def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def _time_to_answer(monkeypatch):
     monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
 
 
-def test_a_scheduler_that_hangs_is_told_of_and_comes_back(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_hangs_is_told_of_and_comes_back(client, tmp_path, monkeypatch):
     monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = settings.SCHEDULER_SEEN_FILE
     assert "scheduler" not in degraded(client), "there may be none on this machine"

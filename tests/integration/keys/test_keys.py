@@ -1,9 +1,6 @@
 """API keys: hashed, scoped, limited, and never more than their user."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from allauth.socialaccount.models import SocialAccount
@@ -50,7 +47,7 @@ def cellar():
     return Collection.objects.create(slug="cellar", name="Cellar", visibility="public")
 
 
-def client_with(secret: str, scheme: str = "Bearer") -> APIClient:
+def client_with(secret, scheme="Bearer"):
     return APIClient(raise_request_exception=False, HTTP_AUTHORIZATION=f"{scheme} {secret}")
 
 
@@ -164,7 +161,7 @@ class TestLimitedToCollections:
         assert [row["id"] for row in limited.get("/v1/models").json()["data"]][:-1] == ["ragsite", "ragsite/library"]
         assert limited.get("/v1/models/ragsite/cellar").status_code == 404
 
-        def upload(slug: str) -> int:
+        def upload(slug):
             body = {"file": SimpleUploadedFile("a.md", b"# A\n\nWords."), "collection": slug}
             return limited.post("/api/v1/documents/", body, format="multipart").status_code
 
@@ -204,10 +201,10 @@ def test_a_search_and_a_question_with_a_limited_key_are_answered_from_its_collec
     ingest(cellar, "wine.md", "# Wine\n\nThe wine is kept at 12 degrees.")
     limited, whole = client_with(key_of(boss, collections=[collection])), client_with(key_of(boss))
 
-    def search(query: str, **scope: str) -> Any:
+    def search(query, **scope):
         return limited.post("/api/v1/search/", {"query": query, **scope}, format="json")
 
-    def ask(client: APIClient) -> Any:
+    def ask(client):
         return client.post("/api/v1/ask/", {"question": "At how many degrees is the wine kept?"}, format="json").json()
 
     for query in ("at how many degrees is the wine kept", "how heavy is the pump"):
@@ -229,8 +226,7 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
     assert client.get("/account/keys/").status_code == 302
     client.force_login(reader)
     made = client.post(
-        "/account/keys/",
-        {"name": "Laptop", "scopes": ["search"], "collections": [collection.pk], "days": "90"},
+        "/account/keys/", {"name": "Laptop", "scopes": ["search"], "collections": [collection.pk], "days": "90"}
     )
     secret = made.context["issued"].secret
     assert secret in made.content.decode()
@@ -241,8 +237,7 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
     assert key.public_id in again
     assert (key.user, key.is_limited, list(key.collections.all())) == (reader, True, [collection])
     assert timedelta(days=89) < key.expires_at - timezone.now() <= timedelta(days=90)
-    other = User.objects.create_user("other")
-    theirs = issue_key(other, "theirs", [Scope.ASK])
+    theirs = issue_key(User.objects.create_user("other"), "theirs", [Scope.ASK])
     assert client.post(f"/account/keys/{theirs.pk}/revoke/").status_code == 404
     assert client.get(f"/account/keys/{key.pk}/revoke/").status_code == 405
     client.post(f"/account/keys/{key.pk}/revoke/")
@@ -253,8 +248,7 @@ def test_one_cannot_choose_a_collection_that_one_may_not_read(client, reader):
     closed = Collection.objects.create(slug="closed", name="Closed", visibility="staff")
     client.force_login(reader)
     sent = {"name": "Laptop", "scopes": ["search"], "collections": [closed.pk], "days": "0"}
-    page = client.post("/account/keys/", sent)
-    assert "Closed" not in page.content.decode()
+    assert "Closed" not in client.post("/account/keys/", sent).content.decode()
     assert not ApiKey.objects.exists()
 
 
@@ -282,8 +276,7 @@ def test_the_command_makes_keys_and_accounts_for_programs(capsys, collection):
     call_command(
         "create_key", "robot", "--service", "--scope", "ask", "--collection", "library", "--days", "30", "--rate", "5/s"
     )
-    secret = capsys.readouterr().out.strip()
-    key = ApiKey.objects.get(digest=digest_of(secret))
+    key = ApiKey.objects.get(digest=digest_of(capsys.readouterr().out.strip()))
     assert not key.user.has_usable_password()
     assert (key.scopes, key.is_limited, key.rate) == (["ask"], True, "5/s")
     with pytest.raises(CommandError, match="Write a rate"):

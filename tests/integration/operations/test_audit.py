@@ -1,7 +1,5 @@
 """The audit log: who did what, and that nobody takes it back."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from datetime import timedelta
@@ -38,7 +36,7 @@ def reader():
     return User.objects.create_user("reader", password=PASSWORD)
 
 
-def entries(*actions: str) -> list[AuditEntry]:
+def entries(*actions):
     return list(AuditEntry.objects.filter(action__in=actions).order_by("pk"))
 
 
@@ -100,7 +98,7 @@ def test_a_new_password_is_told_of_without_its_hash(reader):
 def test_documents_by_key_are_recorded_with_the_key_and_without_text(boss, collection):
     program = APIClient(HTTP_AUTHORIZATION=f"Bearer {key_of(boss)}")
 
-    def upload(text: bytes) -> None:
+    def upload(text):
         body = {"file": SimpleUploadedFile("a.md", text), "collection": collection.slug}
         assert program.post("/api/v1/documents/", body, format="multipart").status_code == 202
 
@@ -130,8 +128,7 @@ def test_keys_are_recorded_and_not_what_they_are(client, reader):
 def test_collections_and_profiles_are_recorded(boss, collection):
     collection.visibility = "staff"
     collection.save()
-    profile = SearchProfile.objects.create(slug="new", name="New")
-    version = profiles.add_version(profile, ProfileSettings())
+    version = profiles.add_version(SearchProfile.objects.create(slug="new", name="New"), ProfileSettings())
     profiles.publish(version, boss)
     profiles.withdraw()
     assert entries("collection.changed")[0].details["visibility"] == ["public", "staff"]
@@ -213,11 +210,9 @@ class TestAppendOnly:
 def test_it_is_searched_and_exported_in_admin_and_by_command(client, boss, reader):
     client.force_login(boss)
     record("test.happened", reader, names=["é"])
-    found = client.get("/admin/ragsite/auditentry/", {"q": "reader"}).content.decode()
-    assert "test.happened" in found
+    assert "test.happened" in client.get("/admin/ragsite/auditentry/", {"q": "reader"}).content.decode()
     chosen = {"action": "export", "_selected_action": [entry.pk for entry in entries("test.happened")]}
-    exported = client.post("/admin/ragsite/auditentry/", chosen)
-    [line] = exported.content.decode().splitlines()
+    [line] = client.post("/admin/ragsite/auditentry/", chosen).content.decode().splitlines()
     row = json.loads(line)
     assert (row["action"], row["object"]["person"]["name"], row["via"]) == ("test.happened", "reader", "command")
     assert row["details"] == {"names": ["é"]}
@@ -240,7 +235,7 @@ def test_names_of_documents_are_shown_to_those_who_may_read_all_of_them(client, 
     address = f"/admin/ragsite/auditentry/{named.pk}/change/"
     chosen = {"action": "export", "_selected_action": [named.pk]}
 
-    def told() -> list[bool]:
+    def told():
         listed = client.get("/admin/ragsite/auditentry/")
         found = client.get("/admin/ragsite/auditentry/", {"q": "Unspeakable"})
         opened = client.get(address)

@@ -1,15 +1,11 @@
 """A site that is lost and comes back: its folder is deleted, and restored from a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -43,68 +39,59 @@ print("RESULTS", json.dumps(results))
 class Site:
     """A data directory and a database, used by commands alone."""
 
-    def __init__(self, data_dir: Path, models: Path) -> None:
+    def __init__(self, data_dir, models):
         self.data_dir = data_dir
         self._models = models
         self._begin("migrated")
 
-    def _begin(self, template: str) -> None:
+    def _begin(self, template):
         self.data_dir.mkdir()
         (self.data_dir / "models").symlink_to(self._models)
         create_database(DATABASE, template)
 
-    def drop(self) -> None:
+    def drop(self):
         with psycopg.connect(url_of("postgres"), autocommit=True) as server:
             server.execute(f"DROP DATABASE {DATABASE}")
 
-    def lose(self) -> None:
+    def lose(self):
         """Delete everything, and begin with nothing."""
         self.drop()
         shutil.rmtree(self.data_dir)
         self._begin("template1")
 
-    def manage_all(self, *commands: tuple[str, ...], fails: Sequence[int] = ()) -> list[str]:
+    def manage_all(self, *commands, fails=()):
         """What each command wrote; those whose number is in ``fails`` are refused."""
-        output = self._run(["-c", SEVERAL, json.dumps(commands)])
-        results = json.loads(output.partition("RESULTS ")[2])
+        results = json.loads(self._run(["-c", SEVERAL, json.dumps(commands)]).partition("RESULTS ")[2])
         assert [number for number, (status, _) in enumerate(results) if status] == list(fails), results
         return [written for _, written in results]
 
-    def _run(self, command: list[str]) -> str:
+    def _run(self, command):
         path = f"{binaries()}:{os.environ['PATH']}"
         environment = {**os.environ, "DATA_DIR": str(self.data_dir), "DATABASE_URL": url_of(DATABASE), "PATH": path}
         result = subprocess.run(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+            [sys.executable, *command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=300, check=False,
+        )  # fmt: skip
         output = result.stdout + result.stderr
         assert result.returncode == 0, output
         return output
 
-    def killed(self, file: Path, *steps: str) -> list[list[object]]:
+    def killed(self, file, *steps):
         """The signal that ended each restore, what `serve` says then, and who has an account."""
-        output = self._run(["-c", KILLED, str(file), *steps])
-        results: list[list[object]] = json.loads(output.partition("RESULTS ")[2])
-        return results
+        return json.loads(self._run(["-c", KILLED, str(file), *steps]).partition("RESULTS ")[2])
 
-    def originals(self) -> list[bytes]:
+    def originals(self):
         return sorted(path.read_bytes() for path in (self.data_dir / "media" / "documents").iterdir())
 
 
 @pytest.fixture
-def site(django_db_setup: None, tmp_path: Path, model_cache: Path) -> Iterator[Site]:
+def site(django_db_setup, tmp_path, model_cache):
     made = Site(tmp_path / "data", model_cache)
     yield made
     made.drop()
 
 
-def _broken_tar(file: Path) -> Path:
+def _broken_tar(file):
     """The backup with half of its database."""
     broken = file.with_name("broken.tar")
     with tarfile.open(file) as whole, tarfile.open(broken, "w") as cut:
@@ -150,9 +137,7 @@ print("RESULTS", json.dumps(results))
 TO_FINISH = "A restore was interrupted. Run `manage.py restore FILE --force` again to finish it."
 
 
-def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_everything(
-    site: Site, tmp_path: Path
-) -> None:
+def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_everything(site, tmp_path):
     file = tmp_path / "site.tar"
     (tmp_path / "pump.md").write_text("# Pump\n\nThe pump weighs 3450 grams.")
     _, made, told, again = site.manage_all(

@@ -1,7 +1,5 @@
 """A person's data, told and erased; old conversations and deleted documents, forgotten."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from io import StringIO
@@ -40,7 +38,7 @@ def reader():
     return User.objects.create_user("reader", password="a long password", email="reader@example.org")
 
 
-def asked(owner: User, question: str = "Why?", **fields) -> Answer:
+def asked(owner, question="Why?", **fields):
     conversation = Conversation.objects.create(owner=owner, title=question)
     return Answer.objects.create(
         conversation=conversation, question=question, text="So.", status=Answer.Status.COMPLETED, **fields
@@ -49,8 +47,7 @@ def asked(owner: User, question: str = "Why?", **fields) -> Answer:
 
 def test_a_person_downloads_what_is_kept(client, reader, boss):
     client.force_login(reader)
-    answer = asked(reader, "Where is my desk?")
-    Feedback.objects.create(answer=answer, helpful=False, comment="It moved.")
+    Feedback.objects.create(answer=asked(reader, "Where is my desk?"), helpful=False, comment="It moved.")
     asked(boss, "Who leaves?")
     secret = key_of(reader)
     response = client.get("/account/data/export/")
@@ -123,8 +120,7 @@ def test_an_administrator_erases_a_person_after_a_look(client, reader, boss):
     client.force_login(boss)
     asked(reader)
     chosen = {"action": "erase_person", "_selected_action": [reader.pk]}
-    look = client.post("/admin/auth/user/", chosen).content.decode()
-    assert "Conversations, with their questions" in look
+    assert "Conversations, with their questions" in client.post("/admin/auth/user/", chosen).content.decode()
     assert User.objects.filter(pk=reader.pk).exists()
     client.post("/admin/auth/user/", chosen | {"confirmed": "yes"})
     assert not User.objects.filter(pk=reader.pk).exists()
@@ -141,8 +137,7 @@ def test_staff_who_are_no_superusers_neither_export_nor_erase(client, reader):
     client.force_login(clerk)
     for action in ("erase_person", "export_person"):
         sent = {"action": action, "_selected_action": [reader.pk], "confirmed": "yes"}
-        response = client.post("/admin/auth/user/", sent)
-        assert "attachment" not in response.get("Content-Disposition", "")
+        assert "attachment" not in client.post("/admin/auth/user/", sent).get("Content-Disposition", "")
     assert User.objects.filter(pk=reader.pk).exists()
 
 

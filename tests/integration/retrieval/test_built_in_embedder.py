@@ -1,18 +1,13 @@
 """Which of the two built-in embedders a site has that names none, and how it moves."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 
 from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
-from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
+from retrieval.models import Chunk, ChunkEmbedding, Embedder
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 
@@ -28,26 +23,26 @@ ENGLISH = {
 
 
 @pytest.fixture
-def unnamed(settings: LazySettings) -> None:
+def unnamed(settings):
     """As the settings are without EMBEDDING_MODEL."""
     settings.EMBEDDER = {}
     settings.RETRIEVAL_RERANKER = "none"
 
 
 @pytest.fixture
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection, ingest):
     for name, text in ENGLISH.items():
         ingest(collection, name, text)
     return collection
 
 
-def restart() -> None:
+def restart():
     conf.embedder.cache_clear()
 
 
 @needs_weights
 @pytest.mark.usefixtures("unnamed")
-def test_a_new_site_finds_documents_in_another_language(library: Collection) -> None:
+def test_a_new_site_finds_documents_in_another_language(library):
     assert Embedder.objects.get().name == "multilingual-e5-small/int8"
     for question, source in {
         "Hoe laat mag ik bij mijn moeder langskomen?": "visiting.md",
@@ -62,9 +57,7 @@ def test_a_new_site_finds_documents_in_another_language(library: Collection) -> 
 
 
 @needs_weights
-def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(
-    library: Collection, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, request, capsys):
     request.getfixturevalue("unnamed")
     assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
     assert search("When are visitors welcome?", everything()).trace.degraded == ()
@@ -85,13 +78,13 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(
 
 
 @pytest.mark.usefixtures("unnamed")
-def test_where_the_weights_cannot_be_had_the_other_one_is_taken_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_weights_cannot_be_had_the_other_one_is_taken_and_said(monkeypatch):
     monkeypatch.setattr(conf, "find_weights", lambda: None)
     assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
     assert "come for Linux on x86-64 only" in conf.embedder_notice()
 
 
-def test_a_named_embedder_is_taken_without_a_notice(library: Collection, settings: LazySettings) -> None:
+def test_a_named_embedder_is_taken_without_a_notice(library, settings):
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["multilingual-e5-small"]
     assert conf.embedder().name == "multilingual-e5-small/int8"
     assert conf.embedder_notice() == ""

@@ -1,19 +1,13 @@
 """Questions written by hand: searched from the moment they are saved, and kept when the document is read again."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
-from django.conf import LazySettings
-from django.test import Client
 from django.urls import reverse
 
 from chat.pages.page_views import suggestions
 from retrieval.documents import ingestion
 from retrieval.documents.reconciliation import check
 from retrieval.index.chunk_writer import rewrite_questions
-from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme
+from retrieval.models import Chunk, CollectionStatistics, Document, Lexeme
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.text import chunking
@@ -22,27 +16,26 @@ from tests.support.completion_server import completion_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 HOLIDAYS = "# Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
 ILLNESS = "\n# Illness\n\n" + "Call your manager before nine when you are ill, and send a note later on. " * 60
 RARE = "How many sabbatical weeks may I accrue?"
 
 
 @pytest.fixture
-def chunk(collection: Collection, ingest: Ingest) -> Chunk:
+def chunk(collection, ingest):
     ingest(collection, "parking.md", "# Parking\n\nThe car park has 40 places and one holiday cottage.")
     return ingest(collection, "holidays.md", HOLIDAYS).chunks.get()
 
 
-def url_of(chunk: Chunk) -> str:
+def url_of(chunk):
     return reverse("admin:retrieval_chunk_change", args=[chunk.pk])
 
 
-def found(question: str) -> list[str]:
+def found(question):
     return [hit.passage.source for hit in search(question, everything(), method=SearchMethod.LEXICAL).hits]
 
 
-def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk: Chunk) -> None:
+def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk):
     collection = chunk.collection
     version = CollectionStatistics.objects.get(pk=collection.pk).version
     assert found("sabbatical") == []
@@ -60,9 +53,7 @@ def test_a_passage_is_found_by_its_new_question_and_not_by_a_removed_one(chunk: 
     assert check() == []
 
 
-def test_they_are_kept_when_the_same_passage_is_read_again(
-    chunk: Chunk, collection: Collection, ingest: Ingest
-) -> None:
+def test_they_are_kept_when_the_same_passage_is_read_again(chunk, collection, ingest):
     rewrite_questions(chunk, [RARE])
     document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
     assert document.chunks.count() > 1
@@ -73,28 +64,23 @@ def test_they_are_kept_when_the_same_passage_is_read_again(
     assert check() == []
 
 
-def test_they_are_carried_over_when_passages_are_made_anew(
-    chunk: Chunk, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_they_are_carried_over_when_passages_are_made_anew(chunk, collection, ingest, monkeypatch):
     rewrite_questions(chunk, [RARE])
     monkeypatch.setattr(chunking, "CHUNKER_VERSION", "another")
-    document = ingest(collection, "holidays.md", HOLIDAYS)
-    anew = document.chunks.get()
+    anew = ingest(collection, "holidays.md", HOLIDAYS).chunks.get()
     assert anew.pk != chunk.pk
     assert (anew.canonical_questions, anew.questions_edited) == ([RARE], True)
     assert found("sabbatical") == ["holidays.md"]
     assert check() == []
 
 
-def test_the_generator_is_not_asked_for_passages_that_are_kept(
-    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
+def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, ingest, monkeypatch):
+    asked = []
 
     class Counting:
         name = "counting"
 
-        def generate(self, text: str, heading_path: object, language: str) -> list[str]:
+        def generate(self, text, heading_path, language):
             asked.append(text)
             return ["Is it counted?"]
 
@@ -106,20 +92,19 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(
     assert not any("holiday" in text for text in asked)
 
 
-def test_they_are_suggested(chunk: Chunk) -> None:
+def test_they_are_suggested(chunk):
     rewrite_questions(chunk, [RARE, "What is the policy of it about?"])
     questions = [question for question, _collection in suggestions(None)]
     assert RARE in questions
     assert not any(question.startswith("What is") for question in questions)
 
 
-def test_staff_edit_them_on_the_passage_page(admin: Client, chunk: Chunk) -> None:
+def test_staff_edit_them_on_the_passage_page(admin, chunk):
     page = admin.get(url_of(chunk)).content.decode()
     assert 'name="canonical_questions"' in page
     assert "<textarea" in page
     body = {"canonical_questions": f"  {RARE} \n\nWhat <b>about</b> leave?\n{RARE}\n", "content": "changed"}
-    response = admin.post(url_of(chunk), body)
-    assert response.status_code == 302
+    assert admin.post(url_of(chunk), body).status_code == 302
     chunk.refresh_from_db()
     assert chunk.canonical_questions == [RARE, "What <b>about</b> leave?"]
     assert chunk.questions_edited
@@ -136,7 +121,7 @@ def test_staff_edit_them_on_the_passage_page(admin: Client, chunk: Chunk) -> Non
         ("a\x00b", "Null characters"),
     ],
 )
-def test_what_cannot_be_a_question_is_refused(admin: Client, chunk: Chunk, text: str, why: str) -> None:
+def test_what_cannot_be_a_question_is_refused(admin, chunk, text, why):
     response = admin.post(url_of(chunk), {"canonical_questions": text})
     assert response.status_code == 200
     assert why in str(response.context["adminform"].form.errors)
@@ -145,8 +130,8 @@ def test_what_cannot_be_a_question_is_refused(admin: Client, chunk: Chunk, text:
 
 
 def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_document(
-    chunk: Chunk, collection: Collection, ingest: Ingest, settings: LazySettings
-) -> None:
+    chunk, collection, ingest, settings
+):
     with completion_server() as server:
         settings.QUESTION_GENERATOR = {
             "BACKEND": "retrieval.documents.model_questions.ModelQuestions",
@@ -168,7 +153,7 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
     assert check() == []
 
 
-def test_headings_that_ask_are_suggested(collection: Collection, ingest: Ingest) -> None:
+def test_headings_that_ask_are_suggested(collection, ingest):
     """Without their numbers, and none that shouts."""
     ingest(collection, "faq.md", "# FAQ\n\n## 4.1 Do I need a separate vector database?\n\nNo, it is in PostgreSQL.\n")
     ingest(collection, "bill.md", "# Bill\n\n## WHEN DOES THE BILL ARRIVE?\n\nIt arrives within two weeks.\n")

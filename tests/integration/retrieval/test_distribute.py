@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -15,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         (("--shards=0",), "The number of shards is 1 or more."),
     ],
 )
-def test_what_cannot_be_distributed_is_refused_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+def test_what_cannot_be_distributed_is_refused_in_a_sentence(arguments, sentence):
     if has_citus():
         pytest.skip("This database is a cluster's: test_citus.py distributes it.")
     with pytest.raises(CommandError) as refused:

@@ -1,16 +1,10 @@
 """Drafts in the admin, and what the admin and the API refuse where documents change by drafts alone."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 from rest_framework.test import APIClient
@@ -29,7 +23,6 @@ from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
-Ingest = Callable[..., Document]
 DOCUMENTS = "/admin/retrieval/document/"
 COLLECTIONS = "/admin/retrieval/collection/"
 DRAFTS = "/admin/retrieval/draft/"
@@ -38,7 +31,7 @@ PUMP = "# Pump\n\nThe pump weighs 3450 grams.\n"
 
 @pytest.fixture
 @remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
+def library(collection, ingest):
     ingest(collection, "pump.md", PUMP)
     ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.\n")
     ingest(collection, "heater.md", "# Heater\n\nThe heater takes 40 watts.\n")
@@ -46,7 +39,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 @pytest.fixture
-def changed(draft: Draft, ingest: Ingest) -> Draft:
+def changed(draft, ingest):
     """The draft with one document added, one changed and one removed."""
     copy = copy_of(draft)
     ingest(copy, "<b>new</b>.md", "# New\n\nA pressure switch.\n")
@@ -56,50 +49,47 @@ def changed(draft: Draft, ingest: Ingest) -> Draft:
 
 
 @pytest.fixture
-def objections(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Objection]:
+def objections(library, monkeypatch):
     """What a gate that guards the library has against its drafts."""
-    found: list[Objection] = []
+    found = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
     monkeypatch.setattr(gates, "GATES", [gate])
     return found
 
 
 @pytest.fixture
-def api(admin_user: User) -> APIClient:
+def api(admin_user):
     cache.clear()
     client = APIClient(raise_request_exception=False)
     client.force_authenticate(admin_user)
     return client
 
 
-def copy_of(draft: Draft) -> Collection:
+def copy_of(draft):
     return Collection.objects.get(draft=draft)
 
 
-def page_of(thing: Document | Collection | Draft | Chunk) -> str:
+def page_of(thing):
     return reverse(f"admin:retrieval_{thing._meta.model_name}_change", args=[thing.pk])
 
 
-def action(draft: Draft, name: str) -> str:
+def action(draft, name):
     return reverse(f"admin:retrieval_draft_{name}", args=[draft.pk])
 
 
-def log_of(draft: Draft) -> list[str]:
+def log_of(draft):
     found = LogEntry.objects.filter(content_type__model="draft", object_id=str(draft.pk)).order_by("pk")
     return [entry.get_change_message() for entry in found]
 
 
-def html_of(response: Any) -> str:
+def html_of(response):
     assert response.status_code == 200
-    html: str = response.content.decode()
+    html = response.content.decode()
     assert "style=" not in html
     return html
 
 
-# Begin ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_draft_is_begun_on_the_page_of_its_collection(admin: Client, library: Collection, admin_user: User) -> None:
+def test_a_draft_is_begun_on_the_page_of_its_collection(admin, library, admin_user):
     begin = reverse("admin:retrieval_draft_begin", args=[library.pk])
     assert begin in html_of(admin.get(page_of(library)))
     assert admin.get(begin).status_code == 405
@@ -117,9 +107,7 @@ def test_a_draft_is_begun_on_the_page_of_its_collection(admin: Client, library: 
     assert Draft.objects.count() == 1
 
 
-def test_the_list_asks_nothing_of_each_draft(
-    admin: Client, changed: Draft, django_assert_max_num_queries: Callable[..., Any]
-) -> None:
+def test_the_list_asks_nothing_of_each_draft(admin, changed, django_assert_max_num_queries):
     others = [Collection.objects.create(slug=f"other-{number}", name="Other") for number in range(12)]
     copies = [Collection.objects.create(slug=f"copy-{number}", name="Copy") for number in range(12)]
     for other, copy, status in zip(others, copies, ("open", "copying", "publishing") * 4, strict=True):
@@ -128,7 +116,7 @@ def test_the_list_asks_nothing_of_each_draft(
         assert html_of(admin.get(DRAFTS)).count("ragsite-status-") == 13
 
 
-def test_drafts_are_neither_added_nor_edited_nor_deleted_by_forms(admin: Client, draft: Draft) -> None:
+def test_drafts_are_neither_added_nor_edited_nor_deleted_by_forms(admin, draft):
     assert admin.get(f"{DRAFTS}add/").status_code == 403
     assert admin.post(page_of(draft), {"status": "published"}).status_code == 403
     assert admin.post(reverse("admin:retrieval_draft_delete", args=[draft.pk]), {"post": "yes"}).status_code == 403
@@ -136,7 +124,7 @@ def test_drafts_are_neither_added_nor_edited_nor_deleted_by_forms(admin: Client,
     assert draft.status == Draft.Status.OPEN
 
 
-def test_each_step_needs_its_permission(client: Client, library: Collection, changed: Draft) -> None:
+def test_each_step_needs_its_permission(client, library, changed):
     other = Collection.objects.create(slug="other", name="Other")
     begin = reverse("admin:retrieval_draft_begin", args=[other.pk])
     client.force_login(staff("view_draft", "view_collection"))
@@ -160,10 +148,7 @@ def test_each_step_needs_its_permission(client: Client, library: Collection, cha
     assert changed.status == Draft.Status.OPEN
 
 
-# The list and the page -----------------------------------------------------------------------------------------------
-
-
-def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, library: Collection) -> None:
+def test_while_it_is_copied_the_page_tells_how_far_that_is(admin, library):
     draft = lifecycle.begin(library)
     Draft.objects.filter(pk=draft.pk).update(copied=2, error="<i>no</i> space")
     html = html_of(admin.get(page_of(draft)))
@@ -181,7 +166,7 @@ def test_while_it_is_copied_the_page_tells_how_far_that_is(admin: Client, librar
     assert "no</i> space" not in html
 
 
-def test_the_page_names_what_the_draft_changes(admin: Client, library: Collection, changed: Draft) -> None:
+def test_the_page_names_what_the_draft_changes(admin, library, changed):
     copy = copy_of(changed)
     response = admin.get(page_of(changed))
     html = html_of(response)
@@ -203,7 +188,7 @@ def test_the_page_names_what_the_draft_changes(admin: Client, library: Collectio
     assert action(changed, "publish") in html
 
 
-def test_documents_that_are_read_are_waited_for(admin: Client, draft: Draft, objections: list[Objection]) -> None:
+def test_documents_that_are_read_are_waited_for(admin, draft, objections):
     objections.append(Objection("Worse."))
     waiting = submission.submit(copy_of(draft), "new.md", b"# New\n\nWords.\n").document
     html = html_of(admin.get(page_of(draft)))
@@ -219,12 +204,7 @@ def test_documents_that_are_read_are_waited_for(admin: Client, draft: Draft, obj
     assert action(draft, "publish") in html
 
 
-# Publish and discard -------------------------------------------------------------------------------------------------
-
-
-def test_a_published_draft_keeps_its_record(
-    admin: Client, admin_user: User, library: Collection, changed: Draft
-) -> None:
+def test_a_published_draft_keeps_its_record(admin, admin_user, library, changed):
     response = admin.post(action(changed, "publish"), follow=True)
     assert response.redirect_chain == [(page_of(changed), 302)]
     assert messages(response) == [f"Being published: {changed}."]
@@ -247,8 +227,8 @@ def test_a_published_draft_keeps_its_record(
 
 
 def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
-    admin: Client, client: Client, admin_user: User, changed: Draft, objections: list[Objection]
-) -> None:
+    admin, client, admin_user, changed, objections
+):
     objections += [Objection("<i>Worse</i> by 0.2.", "/look/"), Objection("Not measured.")]
     publish = action(changed, "publish")
     html = html_of(admin.get(page_of(changed)))
@@ -279,7 +259,7 @@ def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
     assert [one["address"] for one in changed.objections] == ["/look/", ""]
 
 
-def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Collection, changed: Draft) -> None:
+def test_a_draft_is_discarded_after_a_second_thought(admin, library, changed):
     html = html_of(admin.get(page_of(changed)))
     assert "<details><summary>Discard</summary>" in html
     assert admin.get(action(changed, "discard")).status_code == 405
@@ -295,10 +275,7 @@ def test_a_draft_is_discarded_after_a_second_thought(admin: Client, library: Col
     assert "discarded" in messages(admin.post(action(changed, "discard"), follow=True))[0]
 
 
-# Collections ---------------------------------------------------------------------------------------------------------
-
-
-def test_working_copies_are_not_in_the_list_of_collections(admin: Client, library: Collection, draft: Draft) -> None:
+def test_working_copies_are_not_in_the_list_of_collections(admin, library, draft):
     cl = admin.get(COLLECTIONS).context["cl"]
     assert (list(cl.result_list), cl.full_result_count) == ([library], 1)
     body = {"action": "delete_selected", "_selected_action": [copy_of(draft).pk], "post": "yes"}
@@ -306,7 +283,7 @@ def test_working_copies_are_not_in_the_list_of_collections(admin: Client, librar
     assert Collection.objects.filter(draft=draft).exists()
 
 
-def test_a_working_copy_stays_what_it_is(admin: Client, draft: Draft) -> None:
+def test_a_working_copy_stays_what_it_is(admin, draft):
     copy = copy_of(draft)
     html = html_of(admin.get(page_of(copy)))
     assert page_of(draft) in html
@@ -322,9 +299,7 @@ def test_a_working_copy_stays_what_it_is(admin: Client, draft: Draft) -> None:
     assert Collection.objects.filter(draft=draft).exists()
 
 
-def test_the_language_of_a_collection_stays_while_it_has_a_draft(
-    admin: Client, library: Collection, draft: Draft
-) -> None:
+def test_the_language_of_a_collection_stays_while_it_has_a_draft(admin, library, draft):
     body = {"name": "Shelves", "slug": "library", "text_search_configuration": "dutch", "visibility": "public"}
     body |= {"grants-TOTAL_FORMS": "0", "grants-INITIAL_FORMS": "0"}
     assert "the language of the text, cannot be changed" in html_of(admin.get(page_of(library)))
@@ -337,24 +312,19 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(
     assert library.text_search_configuration == "dutch"
 
 
-# Documents and passages ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def locked(library: Collection, draft: Draft) -> Collection:
+def locked(library, draft):
     """The library, whose documents a draft keeps from being changed; as a gate does, see ``test_drafts``."""
     assert reason_not_to_change(library)
     return library
 
 
-def form_of(document: Document, **changed: object) -> dict[str, object]:
+def form_of(document, **changed):
     kept = {"title": document.title, "url": document.url, "language": document.language, "metadata": "{}"}
     return {**kept, **changed}
 
 
-def test_a_locked_document_is_shown_with_the_reason_and_neither_changed_nor_deleted(
-    admin: Client, api: APIClient, locked: Collection
-) -> None:
+def test_a_locked_document_is_shown_with_the_reason_and_neither_changed_nor_deleted(admin, api, locked):
     document = locked.documents.get(source="pump.md")
     html = html_of(admin.get(page_of(document)))
     assert escape(reason_not_to_change(locked)) in html
@@ -373,9 +343,7 @@ def test_a_locked_document_is_shown_with_the_reason_and_neither_changed_nor_dele
     assert locked.documents.count() == 3
 
 
-def test_a_locked_document_leads_to_the_same_one_in_the_draft(
-    admin: Client, client: Client, library: Collection, changed: Draft
-) -> None:
+def test_a_locked_document_leads_to_the_same_one_in_the_draft(admin, client, library, changed):
     copy = copy_of(changed)
     html = html_of(admin.get(page_of(library.documents.get(source="pump.md"))))
     assert page_of(copy.documents.get(source="pump.md")) in html
@@ -389,7 +357,7 @@ def test_a_locked_document_leads_to_the_same_one_in_the_draft(
     assert page_of(changed) not in html
 
 
-def test_of_several_documents_all_or_none_are_deleted(admin: Client, locked: Collection, ingest: Ingest) -> None:
+def test_of_several_documents_all_or_none_are_deleted(admin, locked, ingest):
     other = ingest(Collection.objects.create(slug="other", name="Other"), "a.md", "# A\n\nWords.\n")
     kept = locked.documents.get(source="pump.md")
     body = {"action": "delete_selected", "_selected_action": [other.pk, kept.pk], "post": "yes"}
@@ -401,13 +369,11 @@ def test_of_several_documents_all_or_none_are_deleted(admin: Client, locked: Col
     assert not Document.objects.filter(pk=other.pk).exists()
 
 
-def test_a_draft_begun_while_a_form_was_sent_wins(
-    admin: Client, library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draft_begun_while_a_form_was_sent_wins(admin, library, monkeypatch):
     document = library.documents.get(source="pump.md")
     valid = DocumentForm.is_valid
 
-    def meanwhile(form: DocumentForm) -> bool:
+    def meanwhile(form):
         if not library.drafts.exists():
             lifecycle.begin(library)
         return bool(valid(form))
@@ -419,7 +385,7 @@ def test_a_draft_begun_while_a_form_was_sent_wins(
     assert document.url == ""
 
 
-def test_uploads_go_into_a_draft_and_not_past_it(admin: Client, library: Collection, draft: Draft) -> None:
+def test_uploads_go_into_a_draft_and_not_past_it(admin, library, draft):
     copy = copy_of(draft)
     html = html_of(admin.get(f"{DOCUMENTS}add/?collection={copy.pk}"))
     assert f'<option value="{copy.pk}" selected>Library (draft)</option>' in html
@@ -435,21 +401,17 @@ def test_uploads_go_into_a_draft_and_not_past_it(admin: Client, library: Collect
     assert not library.documents.filter(source="new.md").exists()
 
 
-def test_questions_of_a_locked_passage_are_shown(admin: Client, locked: Collection) -> None:
+def test_questions_of_a_locked_passage_are_shown(admin, locked):
     chunk = Chunk.objects.get(document__source="pump.md", collection=locked)
     html = html_of(admin.get(page_of(chunk)))
     assert escape(reason_not_to_change(locked)) in html
     assert 'name="canonical_questions"' not in html
     body = {"canonical_questions": "How heavy is the pump?"}
-    response = admin.post(page_of(chunk), body, follow=True)
-    assert messages(response) == [reason_not_to_change(locked)]
+    assert messages(admin.post(page_of(chunk), body, follow=True)) == [reason_not_to_change(locked)]
     assert not Chunk.objects.get(pk=chunk.pk).questions_edited
 
 
-# The API and the chat ------------------------------------------------------------------------------------------------
-
-
-def test_programs_are_told_of_collections_in_service_alone(api: APIClient, draft: Draft) -> None:
+def test_programs_are_told_of_collections_in_service_alone(api, draft):
     listed = api.get("/api/v1/collections/").json()
     assert [one["slug"] for one in listed.get("results", listed)] == ["library"]
     assert [one["id"] for one in api.get("/v1/models").json()["data"]][:2] == ["ragsite", "ragsite/library"]
@@ -457,9 +419,7 @@ def test_programs_are_told_of_collections_in_service_alone(api: APIClient, draft
     assert api.get(f"/v1/models/ragsite/{copy_of(draft).slug}").status_code == 404
 
 
-def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
-    admin: Client, client: Client, admin_user: User, draft: Draft
-) -> None:
+def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user, draft):
     cache.clear()
     copy = copy_of(draft)
     Chunk.objects.update(canonical_questions=["How many grams does the pump weigh?"])
@@ -471,7 +431,7 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(
     assert copy.slug not in html
 
 
-def test_changing_several_collections_asks_each(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changing_several_collections_asks_each(library, monkeypatch):
     from retrieval.documents.drafts.editing import changing
 
     later = Collection.objects.create(slug="later", name="Later")

@@ -1,12 +1,8 @@
 """A draft from its beginning to its end: what readers find changes as a whole, or not at all."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
@@ -34,8 +30,6 @@ from tests.support.site import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-
 # Long enough that two headings are two passages.
 FILLER = " ".join(f"Sentence {place} tells nothing of importance to anyone." for place in range(40))
 PUMP = f"# Pump\n\nThe pump weighs 3450 grams. {FILLER}\n\n# Seal\n\nThe seal kit is SK-9920. {FILLER}\n"
@@ -46,7 +40,7 @@ HEATER = "# Heater\n\nThe heater takes 40 watts.\n"
 
 @pytest.fixture
 @remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
+def library(collection, ingest):
     for source, text in (("pump.md", PUMP), ("valve.md", VALVE), ("heater.md", HEATER)):
         ingest(collection, source, text, metadata={"site": "north"})
     reweigh(collection)
@@ -54,39 +48,37 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 @pytest.fixture
-def draft(library: Collection) -> Draft:
+def draft(library):
     return copied(lifecycle.begin(library))
 
 
 @pytest.fixture
-def guarded(library: Collection, monkeypatch: pytest.MonkeyPatch) -> list[Objection]:
+def guarded(library, monkeypatch):
     """The library has a gate, with these objections."""
-    objections: list[Objection] = []
+    objections = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
     monkeypatch.setattr(gates, "GATES", [gate])
     return objections
 
 
-def copied(draft: Draft) -> Draft:
+def copied(draft):
     found = lifecycle.resume(draft.pk)
-    assert found is not None
     assert (found.status, found.error) == (Draft.Status.OPEN, "")
     return found
 
 
-def working_copy(draft: Draft) -> Collection:
+def working_copy(draft):
     return Collection.objects.get(draft=draft)
 
 
-def published(draft: Draft, **options: Any) -> Draft:
+def published(draft, **options):
     lifecycle.publish(draft, **options)
     found = lifecycle.resume(draft.pk)
-    assert found is not None
     assert (found.status, found.error) == (Draft.Status.PUBLISHED, "")
     return found
 
 
-def contents(collection: Collection) -> list[tuple[Any, ...]]:
+def contents(collection):
     """All that search reads of a collection, without ids and without what depends on their order."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -107,16 +99,11 @@ def contents(collection: Collection) -> list[tuple[Any, ...]]:
         return [tuple(bytes(cell) if isinstance(cell, memoryview) else cell for cell in row) for row in cursor]
 
 
-def first_sources(question: str, slug: str = "") -> list[str]:
+def first_sources(question, slug=""):
     return [hit.passage.source for hit in search(question, everything(slug)).hits]
 
 
-# The working copy -----------------------------------------------------------------------------------------------------
-
-
-def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_embedded_again(
-    library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_embedded_again(library, monkeypatch):
     monkeypatch.setattr(conf.embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded."))
     draft = copied(lifecycle.begin(library))
     copy = working_copy(draft)
@@ -135,7 +122,7 @@ def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_em
     published(draft)
 
 
-def test_only_its_name_finds_a_working_copy(library: Collection, draft: Draft) -> None:
+def test_only_its_name_finds_a_working_copy(library, draft):
     copy = working_copy(draft)
     staff = User(username="staff", is_staff=True)
     assert everything().collections == filters_for(staff).collections == (library.pk,)
@@ -145,11 +132,11 @@ def test_only_its_name_finds_a_working_copy(library: Collection, draft: Draft) -
     assert set(first_sources("How much does the pump weigh?", copy.slug)) <= {"pump.md", "valve.md", "heater.md"}
 
 
-def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_continued_where_a_worker_died(library, monkeypatch):
     draft = lifecycle.begin(library)
-    calls: list[list[str]] = []
+    calls = []
 
-    def dies_at_the_second(documents: Sequence[Document], collection: Collection) -> None:
+    def dies_at_the_second(documents, collection):
         calls.append([document.source for document in documents])
         copying.copy_documents(documents, collection)
         if len(calls) == 2:
@@ -158,7 +145,6 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
     monkeypatch.setattr(lifecycle, "copy_documents", dies_at_the_second)
     monkeypatch.setattr(lifecycle, "DOCUMENTS_A_STEP", 1)
     broken = lifecycle.resume(draft.pk)
-    assert broken is not None
     assert (broken.status, broken.error, broken.copied) == (Draft.Status.COPYING, FAILED_STEP, 1)
     assert broken.retry_at is not None
     Draft.objects.update(retry_at=timezone.now())
@@ -169,7 +155,7 @@ def test_a_copy_is_continued_where_a_worker_died(library: Collection, monkeypatc
     assert contents(working_copy(done)) == contents(library)
 
 
-def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
+def test_a_worker_does_not_wait_for_another(library):
     draft = lifecycle.begin(library)
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as other:
         other.execute("SELECT 1 FROM retrieval_draft WHERE id = %s FOR NO KEY UPDATE", [draft.pk])
@@ -177,10 +163,7 @@ def test_a_worker_does_not_wait_for_another(library: Collection) -> None:
     copied(draft)
 
 
-# One draft at a time --------------------------------------------------------------------------------------------------
-
-
-def test_a_collection_has_one_open_draft(library: Collection, draft: Draft) -> None:
+def test_a_collection_has_one_open_draft(library, draft):
     with pytest.raises(DraftRefused, match="has a draft already"):
         lifecycle.begin(library)
     with pytest.raises(DraftRefused, match="itself a draft"):
@@ -188,18 +171,17 @@ def test_a_collection_has_one_open_draft(library: Collection, draft: Draft) -> N
     with pytest.raises(IntegrityError), transaction.atomic():
         Draft.objects.create(collection=library)
     lifecycle.discard(draft)
-    again = lifecycle.begin(library)
-    assert again.pk != draft.pk
+    assert lifecycle.begin(library).pk != draft.pk
 
 
-def test_the_names_of_a_working_copy_fit(collection: Collection) -> None:
+def test_the_names_of_a_working_copy_fit(collection):
     Collection.objects.filter(pk=collection.pk).update(slug="s" * 50, name="n" * 200)
     copy = working_copy(lifecycle.begin(collection))
     assert len(copy.slug) <= 50
     assert copy.name.endswith("n (draft)")
 
 
-def test_a_collection_with_a_draft_changes_by_it_alone(library: Collection) -> None:
+def test_a_collection_with_a_draft_changes_by_it_alone(library):
     draft = lifecycle.begin(library)
     copy = working_copy(draft)
     assert "being copied" in reason_not_to_change(copy)
@@ -219,10 +201,7 @@ def test_a_collection_with_a_draft_changes_by_it_alone(library: Collection) -> N
         submission.submit(copy, "new.md", b"# New\n\nNew.")
 
 
-# Publishing -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draft, ingest: Ingest) -> None:
+def test_a_published_draft_is_what_readers_find(library, draft, ingest):
     copy = working_copy(draft)
     pump = library.chunks.get(content__contains="3450 grams")
     seal = library.chunks.get(content__contains="SK-9920")
@@ -257,7 +236,7 @@ def test_a_published_draft_is_what_readers_find(library: Collection, draft: Draf
     assert b"SK-9921" in library.documents.get(source="pump.md").file.read()
 
 
-def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft: Draft) -> None:
+def test_what_stands_beside_the_text_is_a_change_too(library, draft):
     pump = Document.objects.filter(collection=working_copy(draft), source="pump.md")
     change = {
         "title": "The pump of all pumps", "url": "https://example.com/pump", "language": "nl",
@@ -277,7 +256,7 @@ def test_what_stands_beside_the_text_is_a_change_too(library: Collection, draft:
     assert CollectionStatistics.objects.get(pk=library.pk).version > version
 
 
-def test_questions_written_in_a_draft_are_published_with_it(library: Collection, draft: Draft) -> None:
+def test_questions_written_in_a_draft_are_published_with_it(library, draft):
     pump, *_, seal = library.chunks.filter(document__source="pump.md").order_by("ordinal")
     rewrite_questions(pump, ["How heavy is it, then?"])
     held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
@@ -291,7 +270,7 @@ def test_questions_written_in_a_draft_are_published_with_it(library: Collection,
     assert check() == []
 
 
-def test_passages_that_say_the_same_keep_their_places(collection: Collection, ingest: Ingest) -> None:
+def test_passages_that_say_the_same_keep_their_places(collection, ingest):
     note = f"# Note\n\nSwitch it off. {FILLER}\n\n"
     twice = f"{note}# Other\n\nSwitch it on. {FILLER}\n\n{note}"
     ingest(collection, "notes.md", twice, title="Notes")
@@ -305,7 +284,7 @@ def test_passages_that_say_the_same_keep_their_places(collection: Collection, in
     assert check() == []
 
 
-def test_a_draft_without_changes_or_with_unread_documents_is_not_published(library: Collection, draft: Draft) -> None:
+def test_a_draft_without_changes_or_with_unread_documents_is_not_published(library, draft):
     with pytest.raises(DraftRefused, match="changes nothing"):
         lifecycle.publish(draft)
     submission.submit(working_copy(draft), "new.md", b"# New\n\nNew.", enqueue=False)
@@ -317,11 +296,11 @@ def test_a_draft_without_changes_or_with_unread_documents_is_not_published(libra
         lifecycle.begin(library)
 
 
-def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection, draft: Draft) -> None:
+def test_a_permission_waits_for_a_change_that_is_being_made(library, draft):
     document = working_copy(draft).documents.get(source="pump.md")
     asked = threading.Event()
 
-    def publish() -> None:
+    def publish():
         asked.set()
         lifecycle.publish(draft)
         connection.close()
@@ -339,12 +318,11 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library: Collection,
     assert library.documents.get(source="pump.md").url == "https://example.com/pump"
 
 
-def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Draft) -> None:
+def test_a_change_after_the_permission_undoes_it(library, draft):
     working_copy(draft).documents.get(source="valve.md").delete()
     lifecycle.publish(draft)
     working_copy(draft).documents.get(source="heater.md").delete()
     back = lifecycle.resume(draft.pk)
-    assert back is not None
     assert back.status == Draft.Status.OPEN
     assert "changed while the draft waited" in back.error
     assert library.documents.count() == 3
@@ -352,22 +330,19 @@ def test_a_change_after_the_permission_undoes_it(library: Collection, draft: Dra
     assert library.documents.count() == 1
 
 
-def test_a_publication_that_fails_changes_nothing(
-    library: Collection, draft: Draft, ingest: Ingest, guarded: list[Objection], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_publication_that_fails_changes_nothing(library, draft, ingest, guarded, monkeypatch):
     before = contents(library)
     ingest(working_copy(draft), "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     working_copy(draft).documents.get(source="valve.md").delete()
     guarded.append(Objection("It finds less."))
     lifecycle.publish(draft, override="I know.")
 
-    def breaks(documents: Sequence[Document], collection: Collection) -> None:
+    def breaks(documents, collection):
         copying.copy_documents(documents, collection)
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(lifecycle, "copy_documents", breaks)
     back = lifecycle.resume(draft.pk)
-    assert back is not None
     assert (back.status, back.error) == (
         Draft.Status.OPEN,
         "Publishing it failed, and nothing was changed. The log says why.",
@@ -377,13 +352,11 @@ def test_a_publication_that_fails_changes_nothing(
     assert check() == []
 
 
-def test_a_publication_that_ends_its_worker_each_time_is_given_back(
-    library: Collection, draft: Draft, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, draft, monkeypatch):
     class Killed(BaseException):
         """As kill -9: nothing that the worker would do afterwards is done."""
 
-    def killed(*_: Any) -> None:
+    def killed(*_):
         raise Killed
 
     working_copy(draft).documents.get(source="valve.md").delete()
@@ -403,10 +376,7 @@ def test_a_publication_that_ends_its_worker_each_time_is_given_back(
     published(back)
 
 
-# Giving it up ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ingest: Ingest) -> None:
+def test_a_discarded_draft_leaves_nothing(library, draft, ingest):
     before, copy = contents(library), working_copy(draft)
     new = ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     lifecycle.discard(draft)
@@ -426,7 +396,7 @@ def test_a_discarded_draft_leaves_nothing(library: Collection, draft: Draft, ing
         lifecycle.publish(draft)
 
 
-def asked(collection: Collection) -> Answer:
+def asked(collection):
     """A saved answer that cites a passage of the collection."""
     chunk = Chunk.objects.filter(collection=collection).select_related("document").order_by("pk")[0]
     answer = Answer.objects.create(
@@ -444,7 +414,7 @@ def asked(collection: Collection) -> Answer:
 
 
 @pytest.mark.parametrize("is_published", [True, False], ids=["published", "discarded"])
-def test_a_draft_that_was_asked_is_cleared_away(library: Collection, draft: Draft, is_published: bool) -> None:
+def test_a_draft_that_was_asked_is_cleared_away(library, draft, is_published):
     copy, reader, curator = working_copy(draft), asked(library), asked(working_copy(draft))
     quoted = reader.citations.get().chunk
     if is_published:
@@ -464,7 +434,7 @@ def test_a_draft_that_was_asked_is_cleared_away(library: Collection, draft: Draf
     assert check() == []
 
 
-def test_a_deleted_collection_takes_its_draft_along(library: Collection, draft: Draft) -> None:
+def test_a_deleted_collection_takes_its_draft_along(library, draft):
     library.delete()
     assert not Draft.objects.exists()
     assert not Collection.objects.exists()

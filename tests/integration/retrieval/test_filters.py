@@ -1,11 +1,7 @@
 """Filters: by metadata, dates and language; they hold for both retrievers, and never starve the result."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,17 +10,16 @@ from bench.bulk import NewDocument, replace_documents
 from retrieval import conf
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, settle
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from retrieval.rights import everything
 from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.pipeline import search
-from retrieval.types import DateRange, Retriever, SearchFilters, SearchMethod
+from retrieval.types import DateRange, Retriever, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-PAPERS: dict[str, dict[str, Any]] = {
+PAPERS = {
     "icu.md": {"department": "icu", "published": "2026-01-15", "year": 2026},
     "surgery.md": {"department": ["surgery", "er"], "published": "2026-02-01T23:59:59Z", "year": 2025},
     "er.md": {"department": "er", "published": "last spring", "year": "2025"},
@@ -34,7 +29,7 @@ PAPERS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 @remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
+def library(collection, ingest):
     for number, (source, metadata) in enumerate(PAPERS.items(), start=1):
         document = ingest(
             collection, source, f"The hand hygiene protocol of {source}.", metadata=metadata, language="en"
@@ -44,7 +39,7 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
     return collection
 
 
-def passing(**filters: Any) -> set[str]:
+def passing(**filters):
     """The sources that pass, the same by either retriever."""
     by_retriever = [
         {
@@ -57,11 +52,11 @@ def passing(**filters: Any) -> set[str]:
     return by_retriever[0]
 
 
-def between(field: str, first: date | None = None, last: date | None = None) -> set[str]:
+def between(field, first=None, last=None):
     return passing(dates=(DateRange(field, first, last),))
 
 
-def test_any_of_several_values_alone_or_in_a_list(library: Collection) -> None:
+def test_any_of_several_values_alone_or_in_a_list(library):
     assert passing(metadata_any={"department": ["icu"]}) == {"icu.md"}
     assert passing(metadata_any={"department": ["icu", "surgery"]}) == {"icu.md", "surgery.md"}
     assert passing(metadata_any={"department": ["er"]}) == {"surgery.md", "er.md"}
@@ -71,13 +66,13 @@ def test_any_of_several_values_alone_or_in_a_list(library: Collection) -> None:
     assert passing(metadata_any={"department": []}) == set()
 
 
-def test_containment_still_asks_for_all(library: Collection) -> None:
+def test_containment_still_asks_for_all(library):
     assert passing(metadata={"department": ["er"]}) == {"surgery.md"}
     assert passing(metadata={"department": ["surgery", "er"]}) == {"surgery.md"}
     assert passing(metadata={"department": "er"}) == {"er.md"}
 
 
-def test_days_are_included_on_both_sides(library: Collection) -> None:
+def test_days_are_included_on_both_sides(library):
     assert between("added", date(2026, 2, 10), date(2026, 3, 10)) == {"surgery.md", "er.md"}
     assert between("added", date(2026, 2, 11), date(2026, 3, 9)) == set()
     assert between("added", last=date(2026, 1, 10)) == {"icu.md"}
@@ -85,14 +80,14 @@ def test_days_are_included_on_both_sides(library: Collection) -> None:
     assert between("changed", first=date(2026, 4, 21)) == set()
 
 
-def test_days_are_those_of_the_sites_time_zone(library: Collection, settings: Any) -> None:
+def test_days_are_those_of_the_sites_time_zone(library, settings):
     Document.objects.filter(source="icu.md").update(created_at=datetime(2026, 1, 10, 23, 30, tzinfo=UTC))
     assert between("added", last=date(2026, 1, 10)) == {"icu.md"}
     settings.TIME_ZONE = "Europe/Amsterdam"
     assert between("added", last=date(2026, 1, 10)) == set()
 
 
-def test_dates_in_the_metadata(library: Collection) -> None:
+def test_dates_in_the_metadata(library):
     assert between("published", date(2026, 1, 15), date(2026, 2, 1)) == {"icu.md", "surgery.md"}
     assert between("published", first=date(2026, 1, 16)) == {"surgery.md"}
     assert between("published", last=date(2026, 1, 15)) == {"icu.md"}
@@ -100,14 +95,14 @@ def test_dates_in_the_metadata(library: Collection) -> None:
     assert between("year", first=date(1, 1, 1)) == set()
 
 
-def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
     """Through the HNSW index, with the passing rows far from the question and hundreds of others nearer."""
     wanted_every = 30
     _fill(collection, documents=20 * wanted_every, wanted_every=wanted_every)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
     tuned = dense_ranker.scan_settings
 
-    def use_the_index(candidates: int) -> dict[str, str]:
+    def use_the_index(candidates):
         # In a table this small the planner would rather read and sort it all.
         avoided = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
         return {**tuned(candidates), **dict.fromkeys(avoided, "off")}
@@ -118,7 +113,7 @@ def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeyp
         "dates": {"dates": (DateRange("day", date(2026, 1, 1), date(2026, 1, 31)),)},
         "a phrase": {},
     }.items():
-        filters: SearchFilters = replace(everything(), **wanted)  # type: ignore[arg-type]
+        filters = replace(everything(), **wanted)
         question = "hand hygiene protocol" if wanted else 'hand hygiene "rare protocol"'
         result = search(question, filters, method=SearchMethod.ZSCORE, top_k=15)
         assert result.trace.degraded == ()
@@ -130,11 +125,11 @@ def test_one_in_thirty_rows_still_fills_the_list(collection: Collection, monkeyp
         assert 18 <= retrievers[Retriever.VECTOR] <= 20
 
 
-def _fill(collection: Collection, documents: int, wanted_every: int) -> None:
+def _fill(collection, documents, wanted_every):
     question = conf.embedder().embed_query("hand hygiene protocol")
     noise = np.random.default_rng(7).normal(size=(documents, len(question))) / np.sqrt(len(question))
 
-    def made(number: int) -> NewDocument:
+    def made(number):
         kind, language, near = ("rare", "nl", 0) if number % wanted_every == 0 else ("common", "en", 1)
         content = f"Hand hygiene {kind if kind == 'rare' else ''} protocol {number}"
         vector = noise[number] + near * question

@@ -1,9 +1,6 @@
 """An embedder on another scale, before its thresholds are fitted and after."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Callable, Sequence
 from io import StringIO
 
 import numpy as np
@@ -14,14 +11,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.urls import reverse
 
-from chat.models import Answer
 from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.index import closeness
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.closeness import forget_calibrations
 from retrieval.index.reembedding import reembed
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from retrieval.protocols import TextEmbedder
 from tests.support.asking import answered, client_of
 from tests.support.remembered import remembered
@@ -42,50 +38,46 @@ class Deformed(TextEmbedder):
     name = "deformed"
     dimension = 512
 
-    def __init__(self, built_in: TextEmbedder) -> None:
+    def __init__(self, built_in):
         turned, _ = np.linalg.qr(np.random.default_rng(7).normal(size=(self.dimension, self.dimension)))
         self._turn, self._away = turned[:384].astype(np.float32), turned[384].astype(np.float32)
         self._built_in = built_in
         self.max_tokens = built_in.max_tokens
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts):
         return self._built_in.count_tokens(texts)
 
-    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+    def embed_documents(self, texts):
         return self._moved(self._built_in.embed_documents(texts))
 
-    def embed_query(self, text: str) -> np.ndarray:
+    def embed_query(self, text):
         return self.embed_documents([text])[0]
 
-    def _moved(self, vectors: np.ndarray) -> np.ndarray:
+    def _moved(self, vectors):
         moved = vectors @ self._turn + self._away
         return moved / np.linalg.norm(moved, axis=-1, keepdims=True)
 
 
 @pytest.fixture
 @remembered
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection, ingest):
     for name in DOCUMENTS:
         ingest(collection, name, (settings.BASE_DIR / "demo" / name).read_bytes())
     return collection
 
 
-def ask_all() -> list[Answer]:
+def ask_all():
     forget_queries()
     return [answered(question, anew=True) for question in QUESTIONS]
 
 
-def printed(*command: str) -> str:
+def printed(*command):
     output = StringIO()
     call_command(*command, stdout=output, stderr=output)
     return output.getvalue()
 
 
-def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
-    library: Collection,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(library, monkeypatch, caplog):
     monkeypatch.setattr(closeness, "MOST_PASSAGES", closeness.FEWEST_PASSAGES)
     with pytest.raises(CommandError, match="built-in model are shipped"):
         call_command("fit_thresholds")
@@ -110,7 +102,6 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
 
     assert "deformed, fitted on 40 passages" in printed("fit_thresholds")
     fitted = closeness.calibration_of("deformed")
-    assert fitted is not None
     assert 0.5 < fitted.unrelated < fitted.answering
     assert [answer.refused for answer in ask_all()] == [answer.refused for answer in expected]
     assert "fit_thresholds" not in printed("check")

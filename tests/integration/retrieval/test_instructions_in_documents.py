@@ -1,7 +1,5 @@
 """Sentences that instruct a model: flagged at reading, shown to curators, told to no model, hidden from nobody."""
 
-from __future__ import annotations
-
 import pytest
 from django.urls import reverse
 

@@ -1,13 +1,9 @@
 """Leases, retries and the sweep, on a real database with several connections."""
 
-from __future__ import annotations
-
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TypeVar
 
 import psycopg
 import pytest
@@ -22,39 +18,38 @@ from chat.models import Answer, Conversation
 from retrieval.exceptions import LeaseLost
 from retrieval.infrastructure import jobs
 from retrieval.infrastructure.jobs import acquire_lease
-from retrieval.models import Collection, Document, Draft
+from retrieval.models import Document, Draft
 from tests.support.site import database_url, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-T = TypeVar("T")
 LONG_AGO = timedelta(hours=1)
 
 
 @pytest.fixture
-def document(collection: Collection) -> Document:
+def document(collection):
     return Document.objects.create(collection=collection, source="pump.md")
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+def sent(monkeypatch):
     """The tasks that were sent, by name and id."""
-    tasks: list[tuple[str, int]] = []
+    tasks = []
     monkeypatch.setattr(jobs, "send", lambda task, pk: tasks.append((task, pk)))
     return tasks
 
 
 @pytest.fixture
-def other() -> Iterator[psycopg.Connection]:
+def other():
     """The connection of another process."""
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as opened:
         yield opened
 
 
-def elsewhere(function: Callable[[], T]) -> Future[T]:
+def elsewhere(function):
     """``function``, called in a thread with a connection of its own."""
 
-    def call() -> T:
+    def call():
         try:
             return function()
         finally:
@@ -63,29 +58,24 @@ def elsewhere(function: Callable[[], T]) -> Future[T]:
     return ThreadPoolExecutor(1).submit(call)
 
 
-def is_somebody_waiting() -> bool:
+def is_somebody_waiting():
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         return bool(cursor.fetchone()[0])
 
 
-def lease(document: Document) -> Document:
-    leased = acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING)
-    assert leased is not None
-    return leased
+def lease(document):
+    return acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING)
 
 
-def silence(document: Document) -> None:
+def silence(document):
     Document.objects.filter(pk=document.pk).update(heartbeat_at=timezone.now() - 2 * Document.SILENT_AFTER)
 
 
-# Lease ---------------------------------------------------------------------------------------------------------------
-
-
-def test_of_many_processes_one_gets_the_lease(document: Document) -> None:
+def test_of_many_processes_one_gets_the_lease(document):
     barrier = threading.Barrier(6)
 
-    def compete() -> Document | None:
+    def compete():
         barrier.wait(30)
         return acquire_lease(Document.unfinished(), document.pk, status=Document.RUNNING)
 
@@ -96,9 +86,7 @@ def test_of_many_processes_one_gets_the_lease(document: Document) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["commit", "rollback"])
-def test_a_lease_that_another_process_is_taking_is_waited_for(
-    document: Document, other: psycopg.Connection, outcome: str
-) -> None:
+def test_a_lease_that_another_process_is_taking_is_waited_for(document, other, outcome):
     other.execute(
         "UPDATE retrieval_document SET lease = %s, heartbeat_at = now(), status = 'processing' WHERE id = %s",
         [uuid.uuid4(), document.pk],
@@ -109,7 +97,7 @@ def test_a_lease_that_another_process_is_taking_is_waited_for(
     assert (competing.result(30) is None) == (outcome == "commit")
 
 
-def test_a_lease_holds_while_there_are_heartbeats_and_then_expires(document: Document) -> None:
+def test_a_lease_holds_while_there_are_heartbeats_and_then_expires(document):
     first = lease(document)
     Document.objects.update(heartbeat_at=timezone.now() - 0.9 * Document.SILENT_AFTER)
     assert acquire_lease(Document.unfinished(), document.pk) is None
@@ -119,7 +107,7 @@ def test_a_lease_holds_while_there_are_heartbeats_and_then_expires(document: Doc
     assert (second.attempts, second.lease != first.lease) == (2, True)
 
 
-def test_a_process_believed_dead_cannot_write_over_its_successor(document: Document) -> None:
+def test_a_process_believed_dead_cannot_write_over_its_successor(document):
     dead = lease(document)
     silence(document)
     successor = lease(document)
@@ -134,7 +122,7 @@ def test_a_process_believed_dead_cannot_write_over_its_successor(document: Docum
     assert (document.status, document.error, document.title, document.lease) == ("ready", "", "", None)
 
 
-def test_a_result_that_is_being_saved_keeps_others_from_the_lease(document: Document) -> None:
+def test_a_result_that_is_being_saved_keeps_others_from_the_lease(document):
     leased = lease(document)
     silence(document)
     with transaction.atomic():
@@ -147,9 +135,7 @@ def test_a_result_that_is_being_saved_keeps_others_from_the_lease(document: Docu
     assert (document.status, document.attempts) == ("ready", 1)
 
 
-def test_what_a_killed_process_had_not_committed_is_gone_and_its_lease_stays(
-    document: Document, other: psycopg.Connection
-) -> None:
+def test_what_a_killed_process_had_not_committed_is_gone_and_its_lease_stays(document, other):
     token = lease(document).lease
     other.execute("UPDATE retrieval_document SET status = 'ready', lease = NULL WHERE lease = %s", [token])
     with connection.cursor() as cursor:
@@ -161,11 +147,8 @@ def test_what_a_killed_process_had_not_committed_is_gone_and_its_lease_stays(
     other.close()
 
 
-# Heartbeat ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def leased(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> Document:
+def leased(collection, monkeypatch):
     monkeypatch.setattr(jobs, "HEARTBEAT_SECONDS", 0.02)
     return Document.objects.create(
         collection=collection,
@@ -176,12 +159,12 @@ def leased(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> Document:
     )
 
 
-def is_fresh(document: Document) -> bool:
+def is_fresh(document):
     document.refresh_from_db()
     return document.heartbeat_at is not None and document.heartbeat_at > timezone.now() - timedelta(minutes=1)
 
 
-def test_it_goes_on_until_the_work_ends(leased: Document) -> None:
+def test_it_goes_on_until_the_work_ends(leased):
     with jobs.heartbeat(leased):
         for _attempt in range(3000):
             if is_fresh(leased):
@@ -191,14 +174,12 @@ def test_it_goes_on_until_the_work_ends(leased: Document) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == f"heartbeat of document {leased.pk}"]
 
 
-def test_a_database_that_is_away_for_a_moment_does_not_stop_it(
-    leased: Document, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_database_that_is_away_for_a_moment_does_not_stop_it(leased, monkeypatch, caplog):
     update = QuerySet.update
     away = iter([True, True])
     stored = threading.Event()
 
-    def failing_at_first(queryset: QuerySet[Document], **values: object) -> int:
+    def failing_at_first(queryset, **values):
         if next(away, False):
             raise OperationalError("server closed the connection unexpectedly")
         done = update(queryset, **values)
@@ -212,21 +193,17 @@ def test_a_database_that_is_away_for_a_moment_does_not_stop_it(
     assert caplog.text.count(f"The heartbeat of document {leased.pk} was not stored.") == 2
 
 
-def test_a_lease_that_was_lost_is_not_kept_alive(leased: Document) -> None:
+def test_a_lease_that_was_lost_is_not_kept_alive(leased):
     Document.objects.update(lease=uuid.uuid4())
     with jobs.heartbeat(leased):
         threading.Event().wait(0.3)
     assert not is_fresh(leased)
 
 
-# Retry ---------------------------------------------------------------------------------------------------------------
-
-
-def test_each_pause_is_longer_and_the_last_attempt_ends_the_job(document: Document) -> None:
+def test_each_pause_is_longer_and_the_last_attempt_ends_the_job(document):
     pauses = []
     for attempt in range(1, Document.MOST_ATTEMPTS + 1):
-        leased = lease(document)
-        leased.retry("It was away.")
+        lease(document).retry("It was away.")
         document.refresh_from_db()
         assert (document.attempts, document.lease, document.error) == (attempt, None, "It was away.")
         if document.retry_at is not None:
@@ -236,22 +213,16 @@ def test_each_pause_is_longer_and_the_last_attempt_ends_the_job(document: Docume
     assert acquire_lease(Document.unfinished(), document.pk) is None
 
 
-def test_an_attempt_that_is_handed_back_does_not_count(document: Document) -> None:
+def test_an_attempt_that_is_handed_back_does_not_count(document):
     lease(document).hand_back("The site is not ready.", timedelta(minutes=1))
     document.refresh_from_db()
     assert (document.status, document.attempts, document.lease) == (Document.WAITING, 0, None)
-    assert document.retry_at is not None
     assert not Document.objects.filter(jobs.is_due()).exists()
     assert Document.objects.filter(jobs.is_due(timezone.now() - document.retry_at - timedelta(seconds=1))).exists()
 
 
-# Enqueue and sweep ---------------------------------------------------------------------------------------------------
-
-
-def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(
-    document: Document, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[str, int]]
-) -> None:
-    def refuse(task: str, pk: int) -> None:
+def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(document, monkeypatch, sent):
+    def refuse(task, pk):
         raise BrokerError("no broker")
 
     with monkeypatch.context() as patched:
@@ -266,9 +237,7 @@ def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(
     assert sent == [("retrieval.tasks.ingest_document", document.pk)] * 2
 
 
-def test_a_job_that_a_quick_worker_postponed_is_not_taken_for_enqueued(
-    document: Document, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[str, int]]
-) -> None:
+def test_a_job_that_a_quick_worker_postponed_is_not_taken_for_enqueued(document, monkeypatch, sent):
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "send", lambda task, pk: lease(document).postpone("away"))
         jobs.enqueue(Document, [document.pk])
@@ -277,9 +246,7 @@ def test_a_job_that_a_quick_worker_postponed_is_not_taken_for_enqueued(
     assert jobs.sweep(Document) == 1
 
 
-def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(
-    collection: Collection, sent: list[tuple[str, int]]
-) -> None:
+def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(collection, sent):
     dead, alive, ended = (Document.objects.create(collection=collection, source=f"{n}.md") for n in range(3))
     lease(dead)
     lease(alive)
@@ -293,12 +260,12 @@ def test_the_sweep_frees_what_is_silent_and_leaves_what_is_alive(
     assert lease(dead).attempts == 2
 
 
-def test_two_sweeps_at_once_free_a_job_once(document: Document, sent: list[tuple[str, int]]) -> None:
+def test_two_sweeps_at_once_free_a_job_once(document, sent):
     lease(document)
     silence(document)
     barrier = threading.Barrier(2)
 
-    def run() -> int:
+    def run():
         barrier.wait(30)
         return jobs.sweep(Document)
 
@@ -308,7 +275,7 @@ def test_two_sweeps_at_once_free_a_job_once(document: Document, sent: list[tuple
     assert (document.status, document.lease, document.attempts) == (Document.WAITING, None, 1)
 
 
-def test_a_job_that_keeps_killing_its_workers_is_ended(document: Document, sent: list[tuple[str, int]]) -> None:
+def test_a_job_that_keeps_killing_its_workers_is_ended(document, sent):
     for _ in range(Document.MOST_ATTEMPTS):
         lease(document)
         silence(document)
@@ -319,7 +286,7 @@ def test_a_job_that_keeps_killing_its_workers_is_ended(document: Document, sent:
     assert len(sent) == Document.MOST_ATTEMPTS - 1
 
 
-def test_the_sweep_does_not_wait_for_a_row_that_is_written(document: Document, other: psycopg.Connection) -> None:
+def test_the_sweep_does_not_wait_for_a_row_that_is_written(document, other):
     lease(document)
     silence(document)
     other.execute("SELECT 1 FROM retrieval_document WHERE id = %s FOR NO KEY UPDATE", [document.pk])
@@ -328,9 +295,7 @@ def test_the_sweep_does_not_wait_for_a_row_that_is_written(document: Document, o
     assert document.status == Document.RUNNING
 
 
-def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(
-    document: Document, sent: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(document, sent, monkeypatch, caplog):
     Document.objects.update(created_at=timezone.now() - LONG_AGO)
     draft = Draft.objects.create(collection=document.collection)
     Draft.objects.update(created_at=timezone.now() - LONG_AGO)
@@ -347,7 +312,7 @@ def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(
     Draft.objects.update(enqueued_at=None)
     whole = jobs.sweep
 
-    def failing(model: type[jobs.Job]) -> int:
+    def failing(model):
         if model is Document:
             raise OperationalError("server closed the connection unexpectedly")
         return whole(model)

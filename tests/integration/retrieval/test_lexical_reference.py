@@ -3,10 +3,7 @@
 The other one is bm25s (Lu, "BM25S: Orders of magnitude faster lexical search via eager sparse scoring", 2024).
 """
 
-from __future__ import annotations
-
 import random
-from collections.abc import Sequence
 
 import bm25s
 import numpy as np
@@ -34,13 +31,13 @@ PASSAGES = 150
 SYLLABLES = ["ba", "de", "ki", "lo", "mu", "ne", "pra", "ro", "sti", "tu", "va", "zo"]
 
 
-def write_passages(collection: Collection, random_: random.Random, passages: int, *, everywhere: str = "") -> None:
+def write_passages(collection, random_, passages, *, everywhere=""):
     """Seeded passages whose words are as unevenly spread as those of a language."""
     words = sorted({"".join(random_.choices(SYLLABLES, k=random_.randint(2, 4))) for _ in range(600)})
     random_.shuffle(words)
     frequencies = [1 / (place + 1) for place in range(len(words))]
 
-    def text(shortest: int, longest: int) -> str:
+    def text(shortest, longest):
         return " ".join(random_.choices(words, frequencies, k=random_.randint(shortest, longest)))
 
     embedder = active_embedder()
@@ -49,16 +46,10 @@ def write_passages(collection: Collection, random_: random.Random, passages: int
         content = f"{text(5, 120)} {everywhere}".strip()
         vector = np.array([random_.gauss(0, 1) for _ in range(embedder.dimension)], np.float32)
         chunk = NewChunk(
-            start=0,
-            end=len(content),
-            page=None,
-            heading_path=(text(1, 4),) if random_.random() < 0.7 else (),
-            content=content,
-            content_hash=content_hash(content, ()),
-            token_count=100,
-            questions=(text(3, 9),) if random_.random() < 0.5 else (),
-            vector=vector / np.linalg.norm(vector),
-        )
+            start=0, end=len(content), page=None, heading_path=(text(1, 4),) if random_.random() < 0.7 else (),
+            content=content, content_hash=content_hash(content, ()), token_count=100,
+            questions=(text(3, 9),) if random_.random() < 0.5 else (), vector=vector / np.linalg.norm(vector),
+        )  # fmt: skip
         documents.append(NewDocument(f"{number}.txt", text(1, 5), "en", content, str(number), "", (chunk,)))
     replace_documents(collection, documents, embedder)
 
@@ -70,9 +61,9 @@ class Reference:
     Its Lucene form has no (k1 + 1) above the line.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.chunk_ids = list(Chunk.objects.order_by("pk").values_list("pk", flat=True))
-        tokens: dict[int, list[str]] = {pk: [] for pk in self.chunk_ids}
+        tokens = {pk: [] for pk in self.chunk_ids}
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT id, lexeme, label FROM retrieval_chunk, "
@@ -85,13 +76,13 @@ class Reference:
         self._model = bm25s.BM25(k1=2 * settings.BM25_K1, b=settings.BM25_B, method="lucene", dtype="float64")
         self._model.index([tokens[pk] for pk in self.chunk_ids], show_progress=False)
 
-    def scores(self, question: Sequence[str]) -> dict[int, float]:
+    def scores(self, question):
         known = [lexeme for lexeme in question if lexeme in self._model.vocab_dict]
         scores = self._model.get_scores(known) if known else np.zeros(len(self.chunk_ids))
         return {pk: (settings.BM25_K1 + 1) * float(score) for pk, score in zip(self.chunk_ids, scores, strict=True)}
 
 
-def test_scores_and_order_equal_those_of_bm25s(collection: Collection) -> None:
+def test_scores_and_order_equal_those_of_bm25s(collection):
     random_ = random.Random(20)
     write_passages(collection, random_, PASSAGES)
     reference = Reference()
@@ -114,7 +105,7 @@ def test_scores_and_order_equal_those_of_bm25s(collection: Collection) -> None:
         assert [scores[pk] for pk in order] == sorted(scores.values(), reverse=True)
 
 
-def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection: Collection) -> None:
+def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection):
     write_passages(collection, random.Random(21), 60, everywhere="ubiquitous")
     rare = Lexeme.objects.filter(document_frequency=2).order_by("lexeme").values_list("lexeme", flat=True)[0]
     holders = set(Chunk.objects.filter(search_vector=rare).values_list("pk", flat=True))
@@ -127,11 +118,10 @@ def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection: Col
     assert {chunk.chunk_id: chunk.score for chunk in ranking.chunks} == pytest.approx(
         {pk: expected[pk] for pk in holders}, rel=1e-6
     )
-    alone = Bm25Ranker("ubiquitous", everything(), PLAN).rank(60)
-    assert len(alone.chunks) == 60
+    assert len(Bm25Ranker("ubiquitous", everything(), PLAN).rank(60).chunks) == 60
 
 
-def test_frequencies_are_those_of_all_collections_searched() -> None:
+def test_frequencies_are_those_of_all_collections_searched():
     """Three languages in one search: one measure of rarity, each passage by its own collection's lexemes."""
     for slug, configuration in [("en", "english"), ("nl", "dutch"), ("xx", "simple")]:
         made = Collection.objects.create(slug=slug, name=slug, text_search_configuration=configuration)

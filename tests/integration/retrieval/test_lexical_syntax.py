@@ -1,14 +1,10 @@
 """Quoted phrases and excluded words: filters that hold whichever retriever finds a passage."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import indexed_distance
-from retrieval.models import Chunk, Collection, Document, Embedder
+from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import vector_ranker as dense_ranker
@@ -21,7 +17,6 @@ from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
 
 TEXTS = {
@@ -38,7 +33,7 @@ TEXTS = {
 library = library_of(TEXTS)
 
 
-def found(question: str, method: SearchMethod = SearchMethod.RRF) -> set[str]:
+def found(question, method=SearchMethod.RRF):
     return {hit.passage.source for hit in search(question, everything(), method=method, top_k=50).hits}
 
 
@@ -58,21 +53,21 @@ CONSTRAINED = [
 ]
 
 
-def test_constraints_hold_for_every_method(library: Collection) -> None:
+def test_constraints_hold_for_every_method(library):
     for question, sources in CONSTRAINED:
         assert found(question, SearchMethod.VECTOR) == sources, question
         # It returns what shares a word with the question as well.
         assert found(question, SearchMethod.LEXICAL) <= sources, question
 
 
-def test_a_phrase_lies_within_one_field(collection: Collection, ingest: Ingest) -> None:
+def test_a_phrase_lies_within_one_field(collection, ingest):
     ingest(collection, "apart.md", "# Bearings\n\nMade of steel.", title="Circulation pump")
     ingest(collection, "together.md", "# Spare\n\nThe pump bearings are made of steel.", title="Spare")
     assert found('"pump bearings"') == {"together.md"}
     assert found('"circulation pump"') == {"apart.md"}
 
 
-def test_each_collection_is_asked_in_its_own_language(ingest: Ingest) -> None:
+def test_each_collection_is_asked_in_its_own_language(ingest):
     english = Collection.objects.create(slug="en", name="English", text_search_configuration="english")
     dutch = Collection.objects.create(slug="nl", name="Dutch", text_search_configuration="dutch")
     plain = Collection.objects.create(slug="xx", name="Plain", text_search_configuration="simple")
@@ -88,19 +83,17 @@ def test_each_collection_is_asked_in_its_own_language(ingest: Ingest) -> None:
     assert found('"the" pump') >= {"en-one.md", "en-two.md", "xx-one.md"}
 
 
-def test_excluded_words_are_not_embedded(library: Collection) -> None:
+def test_excluded_words_are_not_embedded(library):
     with_syntax = VectorRanker('wet "rotor" pump -nonsense', everything(), PLAN)
     plain = VectorRanker("wet rotor pump", everything(), PLAN)
     stored = load_stored(list(Chunk.objects.values_list("pk", flat=True)), active_embedder().pk)
     assert with_syntax.score(stored) == plain.score(stored)
 
 
-def test_few_passages_that_meet_a_constraint_are_compared_exactly(
-    library: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
+def test_few_passages_that_meet_a_constraint_are_compared_exactly(library, ingest, monkeypatch):
+    asked = []
 
-    def asking(embedder: Embedder) -> str:
+    def asking(embedder):
         asked.append(indexed_distance(embedder))
         return asked[-1]
 

@@ -1,24 +1,14 @@
 """The page of collections and documents, and what a document's page leads to."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from django.test import Client
 
 from retrieval.models import Collection, Document
 from retrieval.viewer import source_views
 
 pytestmark = pytest.mark.django_db
 
-Ingest = Callable[..., Document]
 
-
-def test_it_lists_what_the_visitor_may_read_and_no_more(
-    client: Client, collection: Collection, ingest: Ingest, settings: Any
-) -> None:
+def test_it_lists_what_the_visitor_may_read_and_no_more(client, collection, ingest, settings):
     shown = ingest(collection, "pump.md", "# The pump\n\nIt pumps.")
     ingest(
         Collection.objects.create(slug="secret", name="Plans", visibility="staff"), "plans.md", "# The merger\n\nMarch."
@@ -33,9 +23,7 @@ def test_it_lists_what_the_visitor_may_read_and_no_more(
     assert client.get("/documents/").headers["Location"].endswith("?next=/documents/")
 
 
-def test_it_has_pages_and_finds_titles_and_file_names(
-    client: Client, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_has_pages_and_finds_titles_and_file_names(client, collection, ingest, monkeypatch):
     monkeypatch.setattr(source_views, "DOCUMENTS_A_PAGE", 2)
     for number in range(1, 4):
         ingest(collection, f"file{number}.md", f"# Pump {number}\n\nIt pumps.")
@@ -57,9 +45,7 @@ def test_it_has_pages_and_finds_titles_and_file_names(
         ("http://[bad", False),
     ],
 )
-def test_a_document_leads_back_to_a_conversation_of_this_site_alone(
-    client: Client, collection: Collection, ingest: Ingest, referer: str, *, leads_back: bool
-) -> None:
+def test_a_document_leads_back_to_a_conversation_of_this_site_alone(client, collection, ingest, referer, *, leads_back):
     document = ingest(collection, "pump.md", "# The pump\n\nIt pumps.")
     text = client.get(f"/documents/{document.pk}/", headers={"Referer": referer}).content.decode()
     assert (f'id="came-from" href="{referer.removeprefix("http://testserver")}"' in text) == leads_back

@@ -1,17 +1,14 @@
 """Hostile files against a real web server, which goes on with what others ask of it."""
 
-from __future__ import annotations
-
 import hashlib
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 from django.core.files.base import ContentFile
 
-from retrieval.models import Collection, Document, DocumentText
+from retrieval.models import Document, DocumentText
 from tests.support import bombs
 from tests.support.site import WebServer
 
@@ -23,13 +20,13 @@ TEXT = "The pump hums.\n"
 
 
 @pytest.fixture(scope="module")
-def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+def server(django_db_setup, tmp_path_factory):
     found = WebServer(tmp_path_factory.mktemp("web") / "web.log")
     yield found
     found.stop()
 
 
-def saved(collection: Collection, name: str, data: bytes) -> str:
+def saved(collection, name, data):
     """A PDF document as if it had been read, and the address of its first page's picture."""
     digest = hashlib.sha256(data + name.encode()).hexdigest()
     document = Document(
@@ -40,9 +37,7 @@ def saved(collection: Collection, name: str, data: bytes) -> str:
     return f"/documents/{document.pk}/pages/1/"
 
 
-def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(
-    collection: Collection, server: WebServer
-) -> None:
+def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(collection, server):
     address = saved(collection, "bomb.pdf", bombs.pdf_endless())
     innocent = saved(collection, "plain.pdf", bombs.pdf(bombs.page(bombs.WORDS)))
     viewer = innocent.replace("pages/1/", "")

@@ -1,15 +1,11 @@
 """What came in an archive or a mail: documents of their own, as their parent's file has them."""
 
-from __future__ import annotations
-
 import io
 import zipfile
-from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
-from django.test import Client
 from django.urls import reverse
 
 from retrieval.documents import ingestion
@@ -20,11 +16,10 @@ from retrieval.models import Chunk, Collection, Document, Table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 PARTS = "name,weight_g\nSeal,12\nShaft,900\n"
 
 
-def packed(**files: str | bytes) -> bytes:
+def packed(**files):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in files.items():
@@ -32,7 +27,7 @@ def packed(**files: str | bytes) -> bytes:
     return out.getvalue()
 
 
-def read_all(collection: Collection) -> dict[str, str]:
+def read_all(collection):
     """The documents by source with their status, once all that wait were read."""
     waiting = Document.objects.filter(collection=collection, status=Document.Status.PENDING)
     while (document := waiting.first()) is not None:
@@ -40,10 +35,8 @@ def read_all(collection: Collection) -> dict[str, str]:
     return dict(Document.objects.filter(collection=collection).values_list("source", "status"))
 
 
-def test_members_follow_their_archive(
-    collection: Collection, ingest: Ingest, client: Client, admin_client: Client
-) -> None:
-    files: dict[str, str | bytes] = {f"p{n}__exe": b"MZ\x90\x00" for n in range(12)}
+def test_members_follow_their_archive(collection, ingest, client, admin_client):
+    files = {f"p{n}__exe": b"MZ\x90\x00" for n in range(12)}
     archive = ingest(collection, "pack.zip", packed(notes__txt="The pump hums.\n", parts__csv=PARTS, **files))
     assert archive.status == Document.Status.READY
     assert read_all(collection) == dict.fromkeys(("pack.zip", "pack.zip/notes.txt", "pack.zip/parts.csv"), "ready")
@@ -85,16 +78,14 @@ def test_members_follow_their_archive(
     assert not Chunk.objects.filter(collection=collection).exists()
 
 
-def test_an_interrupted_reading_submits_what_is_missing(
-    collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    submitted: list[str] = []
+def test_an_interrupted_reading_submits_what_is_missing(collection, ingest, monkeypatch):
+    submitted = []
 
-    def lose_the_lease(held: Collection, source: str, *rest: object, **more: object) -> object:
+    def lose_the_lease(held, source, *rest, **more):
         if submitted:
             raise LeaseLost("interrupted")
         submitted.extend([source] if "/" in source else [])
-        return submit(held, source, *rest, **more)  # type: ignore[arg-type]
+        return submit(held, source, *rest, **more)
 
     with monkeypatch.context() as patched:
         patched.setattr("retrieval.documents.submission.submit", lose_the_lease)
@@ -106,10 +97,9 @@ def test_an_interrupted_reading_submits_what_is_missing(
     assert Document.objects.filter(parent=archive).count() == 2
 
 
-def test_what_narrows_a_mail_narrows_what_came_in_it(collection: Collection, ingest: Ingest) -> None:
+def test_what_narrows_a_mail_narrows_what_came_in_it(collection, ingest):
     data = packed(a__txt="The secret hums.\n")
-    archive = ingest(collection, "pack.zip", data, metadata={"groups": ["board"]})
-    member = Document.objects.get(parent=archive)
+    member = Document.objects.get(parent=ingest(collection, "pack.zip", data, metadata={"groups": ["board"]}))
     reader = User.objects.create_user("reader")
     assert not Document.objects.readable_by(reader).filter(pk=member.pk).exists()
     submit(collection, "pack.zip", packed(a__txt="The secret hums.\n", b__txt="More.\n"), metadata={})
@@ -120,19 +110,18 @@ def test_what_narrows_a_mail_narrows_what_came_in_it(collection: Collection, ing
     assert Document.objects.readable_by(reader).filter(pk=member.pk).exists()
 
 
-def test_archives_in_archives_are_bounded(collection: Collection, ingest: Ingest) -> None:
+def test_archives_in_archives_are_bounded(collection, ingest):
     data = packed(a__txt="Hums.\n")
     for _ in range(3):
         data = packed(inner__zip=data)
     ingest(collection, "pack.zip", data)
-    states = read_all(collection)
-    assert states["pack.zip/inner.zip"] == "ready"
+    assert read_all(collection)["pack.zip/inner.zip"] == "ready"
     deepest = Document.objects.get(source="pack.zip/inner.zip/inner.zip")
     assert (deepest.status, Document.objects.count()) == ("failed", 3)
     assert deepest.error.startswith("pack.zip/inner.zip/inner.zip lies in 3 archives or mails")
 
 
-def test_a_member_takes_no_other_documents_place(collection: Collection, ingest: Ingest) -> None:
+def test_a_member_takes_no_other_documents_place(collection, ingest):
     other = ingest(collection, "pack.zip/a.txt", "Mine.\n")
     archive = ingest(collection, "pack.zip", packed(a__txt="Theirs.\n"))
     assert archive.error == "pack.zip holds pack.zip/a.txt, but there is another document of that name."
@@ -140,7 +129,7 @@ def test_a_member_takes_no_other_documents_place(collection: Collection, ingest:
     assert Document.objects.filter(pk=other.pk).exists()
 
 
-def test_a_copy_of_a_collection_has_its_own_members(collection: Collection, ingest: Ingest) -> None:
+def test_a_copy_of_a_collection_has_its_own_members(collection, ingest):
     archive = ingest(collection, "pack.zip", packed(a__txt="Hums.\n"))
     read_all(collection)
     copy = Collection.objects.create(name="Copy", slug="copy")
@@ -151,7 +140,7 @@ def test_a_copy_of_a_collection_has_its_own_members(collection: Collection, inge
     assert Document.objects.filter(pk=held.pk).exists()
 
 
-def test_the_command_reads_what_came_in_a_file(collection: Collection, tmp_path: object) -> None:
+def test_the_command_reads_what_came_in_a_file(collection, tmp_path):
     path = f"{tmp_path}/pack.zip"
     with open(path, "wb") as file:
         file.write(packed(a__txt="Hums.\n", inner__zip=packed(b__txt="Leaks.\n")))

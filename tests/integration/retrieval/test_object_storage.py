@@ -1,15 +1,10 @@
 """The documents' files in a bucket, on moto's server, which checks every signature."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client, override_settings
+from django.test import override_settings
 from rest_framework.test import APIClient
 
 from ragsite.operations import readiness
@@ -18,7 +13,7 @@ from ragsite.operations.readiness import Health
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import ProblemKind, orphaned_files
 from retrieval.documents.reconciliation import check as check_indexes
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from tests.support.source_servers import S3Remote
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,14 +21,14 @@ TEXT = "# Pump\n\nThe pump weighs 3450 grams.\n"
 
 
 @pytest.fixture
-def server() -> Iterator[S3Remote]:
+def server():
     remote = S3Remote()
     yield remote
     remote.close()
 
 
 @pytest.fixture
-def bucket(server: S3Remote) -> Iterator[S3Remote]:
+def bucket(server):
     options = {
         "bucket_name": "shelf",
         "endpoint_url": server.options["endpoint"],
@@ -47,18 +42,15 @@ def bucket(server: S3Remote) -> Iterator[S3Remote]:
         yield server
 
 
-def keys(server: S3Remote) -> list[str]:
+def keys(server):
     return [each["Key"] for each in server._s3.list_objects_v2(Bucket="shelf").get("Contents", [])]
 
 
-def test_a_document_lives_in_the_bucket(
-    bucket: S3Remote, collection: Collection, ingest: Callable[..., Document], client: Client
-) -> None:
+def test_a_document_lives_in_the_bucket(bucket, collection, ingest, client):
     document = ingest(collection, "pump.md", TEXT)
     assert document.status == Document.Status.READY
     assert keys(bucket) == [f"site/{document.file.name}"]
-    downloaded = client.get(f"/documents/{document.pk}/original/")
-    assert b"".join(downloaded.streaming_content) == TEXT.encode()  # type: ignore[attr-defined]
+    assert b"".join(client.get(f"/documents/{document.pk}/original/").streaming_content) == TEXT.encode()
 
     ingest(collection, "pump.md", TEXT + "It is red.\n")
     document.refresh_from_db()
@@ -77,9 +69,7 @@ def test_a_document_lives_in_the_bucket(
     assert keys(bucket) == ["site/documents/left.md"]
 
 
-def test_a_server_that_is_away_is_told_and_nothing_is_left(
-    bucket: S3Remote, collection: Collection, ingest: Callable[..., Document], client: Client
-) -> None:
+def test_a_server_that_is_away_is_told_and_nothing_is_left(bucket, collection, ingest, client):
     kept = ingest(collection, "kept.md", TEXT)
     staff = User.objects.create_superuser("editor", password="a long password")
     api = APIClient(raise_request_exception=False)
@@ -108,13 +98,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(
     assert not Document.objects.filter(pk=kept.pk).exists()
 
 
-def test_backups_leave_files_in_a_bucket_there(
-    server: S3Remote,
-    collection: Collection,
-    ingest: Callable[..., Document],
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-) -> None:
+def test_backups_leave_files_in_a_bucket_there(server, collection, ingest, request, tmp_path):
     bucket = request.getfixturevalue("bucket")
     document = ingest(collection, "pump.md", TEXT)
     with document.file.storage.open(document.file.name) as file:

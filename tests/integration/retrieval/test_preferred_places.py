@@ -1,24 +1,18 @@
 """Where a passage stands counts: in a collection that the question names, where the answer before was found, or below a
 code of the question."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
-from retrieval.models import Collection, Document
+from retrieval.models import Collection
 from retrieval.rights import everything
 from retrieval.search.pipeline import find_codes, search
 from retrieval.types import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
-
 
 @pytest.fixture
-def handbooks(ingest: Ingest) -> dict[str, Document]:
+def handbooks(ingest):
     """Three organisations that say much the same."""
     found = {}
     for slug, name, days in (("acme", "Acme Pumps", 25), ("globex", "Globex", 30), ("initech", "Initech", 28)):
@@ -36,9 +30,7 @@ def handbooks(ingest: Ingest) -> dict[str, Document]:
         ("How many days of holiday are there at initech and globex?", ("globex", "initech")),
     ],
 )
-def test_passages_of_a_collection_that_the_question_names_come_first(
-    handbooks: dict[str, Document], question: str, named: tuple[str, ...]
-) -> None:
+def test_passages_of_a_collection_that_the_question_names_come_first(handbooks, question, named):
     result = search(question, everything())
     assert sorted(result.trace.named_collections) == list(named)
     first = [hit.passage.collection for hit in result.hits[: len(named)]]
@@ -47,14 +39,14 @@ def test_passages_of_a_collection_that_the_question_names_come_first(
 
 
 @pytest.mark.parametrize("question", ["How many days of holiday?", "globexes and pumps of acmes"])
-def test_parts_of_words_and_of_names_name_no_collection(handbooks: dict[str, Document], question: str) -> None:
+def test_parts_of_words_and_of_names_name_no_collection(handbooks, question):
     assert search(question, everything()).trace.named_collections == ()
 
 
-def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks: dict[str, Document]) -> None:
+def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks):
     question, asked = "and who books trips?", "How many days of holiday has one?"
 
-    def margin(slug: str, before: Turn) -> float:
+    def margin(slug, before):
         scores = {hit.passage.collection: hit.score for hit in search(question, everything(), history=[before]).hits}
         return scores[slug] - max(score for other, score in scores.items() if other != slug)
 
@@ -63,14 +55,12 @@ def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks: dict[s
         assert margin(slug, before) > margin(slug, Turn(asked, "30 days."))
 
 
-def test_a_named_collection_counts_more_than_the_answer_before(handbooks: dict[str, Document]) -> None:
+def test_a_named_collection_counts_more_than_the_answer_before(handbooks):
     before = Turn("How many days of holiday?", "25 days [1].", (handbooks["acme"].pk,), ("acme",))
     assert search("and at Globex?", everything(), history=[before]).hits[0].passage.collection == "globex"
 
 
-def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(
-    collection: Collection, ingest: Ingest
-) -> None:
+def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(collection, ingest):
     ingest(collection, "bulletin.md", "# Bulletin on the MX-9910-W\n\nThe pump MX-9910-W: the pump leaks, it is hot.")
     ingest(collection, "codes.md", "# Codes\n\nE-041 means dry running.\n\nMX-9920-W has no codes.\n")
     ingest(collection, "help.md", "# What does a code mean\n\nWhat a code such as E-907 means: see the display.")
@@ -86,6 +76,6 @@ def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(
     ) == pytest.approx(first.score)
 
 
-def test_years_words_ordinals_and_measures_are_no_codes() -> None:
+def test_years_words_ordinals_and_measures_are_no_codes():
     assert find_codes("In 2026 the pump MX-9920-W replaced A1 and e-mail by E-041") == {"mx9920w", "e041"}
     assert find_codes("Who ruled in the 19th century, in the 1970s, on the 3de, at 10am, with 500mg?") == set()

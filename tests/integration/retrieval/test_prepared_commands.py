@@ -1,18 +1,13 @@
 """Commands before the site was started for the first time."""
 
-from __future__ import annotations
-
 import pytest
-from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
 from retrieval.management import prepared
 
 
 @pytest.mark.django_db
-def test_commands_migrate_the_embedded_database_once_and_no_other(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], settings: LazySettings
-) -> None:
+def test_commands_migrate_the_embedded_database_once_and_no_other(monkeypatch, capsys, settings):
     unapplied = [3]
     monkeypatch.setattr(prepared, "_unapplied", lambda: unapplied[0])
     monkeypatch.setattr(prepared, "migrate", lambda: unapplied.__setitem__(0, 0))

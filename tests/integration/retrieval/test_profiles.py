@@ -1,27 +1,23 @@
 """Search profiles on a real PostgreSQL: versions, publication, and what a search makes of the one in force."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 
 from chat.answering import pipeline
 from retrieval.dataclass_json import to_json
 from retrieval.infrastructure.metrics import PROFILE_FAILURES
-from retrieval.models import Collection, Document, SearchProfile, SearchProfileVersion
+from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search
-from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.search.trace import StageStatus
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import library_of
 
@@ -32,7 +28,7 @@ RRF = ProfileSettings(method=SearchMethod.RRF, top_k=2)
 
 
 @pytest.fixture
-def profile() -> SearchProfile:
+def profile():
     return SearchProfile.objects.create(slug="default", name="Default")
 
 
@@ -45,15 +41,15 @@ library = library_of(
 )
 
 
-def ask(**options: object) -> SearchResult:
-    return search("Which pump is open?", everything(), **options)  # type: ignore[arg-type]
+def ask(**options):
+    return search("Which pump is open?", everything(), **options)
 
 
-def in_force() -> list[str]:
+def in_force():
     return [str(version) for version in SearchProfileVersion.objects.filter(is_published=True)]
 
 
-def test_a_saved_version_stays_as_it_is(profile: SearchProfile) -> None:
+def test_a_saved_version_stays_as_it_is(profile):
     version = profiles.add_version(profile, LEXICAL)
     version.settings = to_json(RRF)
     with pytest.raises(VersionIsFixed):
@@ -64,18 +60,14 @@ def test_a_saved_version_stays_as_it_is(profile: SearchProfile) -> None:
     assert version.read() == LEXICAL
 
 
-def test_without_a_published_version_the_settings_of_the_site_hold(
-    library: Collection, profile: SearchProfile, settings: object
-) -> None:
+def test_without_a_published_version_the_settings_of_the_site_hold(library, profile, settings):
     profiles.add_version(profile, LEXICAL)
-    settings.RETRIEVAL_TOP_K, settings.RETRIEVAL_DEFAULT_METHOD = 2, "linear"  # type: ignore[attr-defined]
+    settings.RETRIEVAL_TOP_K, settings.RETRIEVAL_DEFAULT_METHOD = 2, "linear"
     result = ask()
     assert (result.trace.profile, result.trace.search_method, len(result.hits)) == ("built-in", "linear", 2)
 
 
-def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(
-    library: Collection, profile: SearchProfile, admin_user: User
-) -> None:
+def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(library, profile, admin_user):
     first, second = profiles.add_version(profile, LEXICAL), profiles.add_version(profile, RRF)
     profiles.publish(first, admin_user)
     result = ask()
@@ -89,10 +81,8 @@ def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(
     assert not first.is_published
     assert (first.published_by, second.published_by) == (admin_user, admin_user)
     before = first.published_at
-    assert before is not None
     profiles.publish(first)
     assert in_force() == ["default v1"]
-    assert first.published_at is not None
     assert first.published_at > before
     assert ask().trace.profile == "default v1"
 
@@ -102,11 +92,11 @@ def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(
     assert profiles.withdraw() is None
 
 
-def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
+def test_of_many_who_publish_at_once_one_wins(profile):
     versions = [profiles.add_version(profile, replace(RRF, top_k=number)) for number in range(1, 9)]
     barrier = Barrier(len(versions))
 
-    def publish(version: SearchProfileVersion) -> None:
+    def publish(version):
         try:
             barrier.wait(60)
             profiles.publish(version)
@@ -118,9 +108,7 @@ def test_of_many_who_publish_at_once_one_wins(profile: SearchProfile) -> None:
     assert len(in_force()) == 1
 
 
-def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(
-    library: Collection, profile: SearchProfile, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(library, profile, caplog):
     version = profiles.add_version(profile, LEXICAL)
     profiles.publish(version)
     SearchProfileVersion.objects.filter(pk=version.pk).update(settings={"method": "magic", "later_setting": 1})
@@ -138,9 +126,7 @@ def test_a_version_that_cannot_be_read_is_announced_and_the_built_in_one_used(
         profiles.publish(version)
 
 
-def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
-    library: Collection, ingest: Callable[..., Document], profile: SearchProfile
-) -> None:
+def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(library, ingest, profile):
     sections = [
         f"# Part {number}\n\nThe pump of part {number} is open. " + "It hums all day. " * 40 for number in range(9)
     ]
@@ -154,20 +140,17 @@ def test_an_answer_is_written_from_the_context_that_the_profile_asks_for(
     assert searched.trace.profile == "default v1"
 
 
-def test_with_the_switch_off_only_vectors_rank(
-    library: Collection, profile: SearchProfile, settings: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def never(*_arguments: object) -> object:
+def test_with_the_switch_off_only_vectors_rank(library, profile, settings, monkeypatch):
+    def never(*_arguments):
         raise AssertionError("The lexical retriever ran.")
 
     strict = ProfileSettings(method=SearchMethod.LEXICAL, score_threshold=5.0, reranker="gone", weights=None)
     profiles.publish(profiles.add_version(profile, strict))
-    settings.RETRIEVAL_HYBRID_ENABLED = False  # type: ignore[attr-defined]
+    settings.RETRIEVAL_HYBRID_ENABLED = False
     monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, never)
     for method in (None, *SearchMethod):
         result = ask(method=method, reranker="gone")
-        assert result.trace.search_method == "vector"
-        assert result.trace.degraded == ()
+        assert (result.trace.search_method, result.trace.degraded) == ("vector", ())
         assert {retriever.retriever: retriever.status for retriever in result.trace.retrievers} == {
             Retriever.LEXICAL: StageStatus.OFF,
             Retriever.VECTOR: StageStatus.OK,

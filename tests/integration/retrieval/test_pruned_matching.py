@@ -1,23 +1,18 @@
 """Looking at fewer passages must not change which are found, nor in which order."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
 from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
 from retrieval.infrastructure import database
-from retrieval.models import Chunk, Collection, Document
+from retrieval.models import Chunk, Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search import lexical_ranker
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.plans import plan_for
-from retrieval.types import Ranking, SearchFilters, SearchMethod
+from retrieval.types import SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,22 +23,22 @@ QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water",
 
 @pytest.fixture
 @remembered
-def corpus(monkeypatch: pytest.MonkeyPatch) -> Collection:
+def corpus(monkeypatch):
     monkeypatch.setattr(search_corpus, "SAMPLES", 2)
     return search_corpus.load(600, lambda *at: None).collection
 
 
-def rank(question: str, filters: SearchFilters, depth: int, first_look: int) -> Ranking:
+def rank(question, filters, depth, first_look):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lexical_ranker, "FIRST_LOOK", first_look)
         return Bm25Ranker(question, filters, PLAN).rank(depth)
 
 
-def notations(question: str, filters: SearchFilters, depth: int) -> list[str]:
+def notations(question, filters, depth):
     """The conditions that passages were looked for with."""
-    asked: list[str] = []
+    asked = []
 
-    def fetch(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+    def fetch(sql, parameters):
         asked.extend(str(each) for each in parameters if "'" in str(each))
         return database.fetch(sql, parameters)
 
@@ -53,7 +48,7 @@ def notations(question: str, filters: SearchFilters, depth: int) -> list[str]:
     return asked
 
 
-def test_the_ranking_is_that_of_all_passages_that_match(corpus: Collection) -> None:
+def test_the_ranking_is_that_of_all_passages_that_match(corpus):
     everything = SearchFilters((corpus.pk,))
     document = Document.objects.filter(collection=corpus).order_by("pk")[3]
     some = SearchFilters((corpus.pk,), documents=(document.pk,))
@@ -62,7 +57,7 @@ def test_the_ranking_is_that_of_all_passages_that_match(corpus: Collection) -> N
             assert rank(question, filters, depth, 1) == rank(question, filters, depth, 10**9)
 
 
-def test_common_words_do_not_keep_passages_from_being_left_out(corpus: Collection) -> None:
+def test_common_words_do_not_keep_passages_from_being_left_out(corpus):
     """Some questions are answered by a formula, and the formula matches fewer passages than the words do."""
     saved = 0
     for question in QUESTIONS[:12]:
@@ -77,7 +72,7 @@ def test_common_words_do_not_keep_passages_from_being_left_out(corpus: Collectio
     assert saved > 200
 
 
-def test_expanded_words_and_phrases_are_ranked_the_same(corpus: Collection) -> None:
+def test_expanded_words_and_phrases_are_ranked_the_same(corpus):
     filters = SearchFilters((corpus.pk,))
     words = QUESTIONS[0].split()
     misspelt = " ".join([*words[:-1], words[-1][:-3] + words[-1][-2] + words[-1][-3]])

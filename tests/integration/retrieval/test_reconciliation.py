@@ -1,13 +1,9 @@
 """Every kind of damage is found, told, and repaired where it can be."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
@@ -38,7 +34,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 @remembered
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection, ingest):
     for number in range(3):
         filler = " ".join(f"Sentence {place} is about the pump and its {number} valves." for place in range(60))
         text = f"# Pump {number}\n\nThe pump weighs {number} grams. {filler}\n\n# Valve {number}\n\nA valve. {filler}"
@@ -48,7 +44,7 @@ def library(collection: Collection, ingest: Callable[..., Document]) -> Collecti
     return collection
 
 
-def file_left(age_seconds: float) -> str:
+def file_left(age_seconds):
     storage = Document.file.field.storage
     name = storage.save("documents/left.md", ContentFile(b"left"))
     then = time.time() - age_seconds
@@ -56,17 +52,17 @@ def file_left(age_seconds: float) -> str:
     return str(name)
 
 
-def change(model: Any, **values: Any) -> Callable[[], object]:
+def change(model, **values):
     """Writes the values into every row, or those of the first document or of the word "pump"."""
     only = {Lexeme: {"lexeme": "pump"}, Document: {"source": "0.md"}, DocumentText: {"document__source": "0.md"}}
     return lambda: model.objects.filter(**only.get(model, {})).update(**values)
 
 
-def invent_a_lexeme() -> None:
+def invent_a_lexeme():
     Lexeme.objects.create(collection=Collection.objects.get(), lexeme="zebra", document_frequency=3)
 
 
-DAMAGE: dict[str, Callable[[], object]] = {
+DAMAGE = {
     "vector": lambda: ChunkEmbedding.objects.order_by("pk")[0].delete(),
     "passages miscounted": change(CollectionStatistics, chunks=99),
     "one passage counted": change(CollectionStatistics, chunks=1),
@@ -84,7 +80,7 @@ DAMAGE: dict[str, Callable[[], object]] = {
 }
 
 
-def kinds() -> set[ProblemKind]:
+def kinds():
     return {inconsistency.kind for inconsistency in check()}
 
 
@@ -101,7 +97,7 @@ MENDABLE = [
 ]
 
 
-def index_content() -> tuple[object, ...]:
+def index_content():
     """All that search reads, as values that do not depend on row ids."""
     return (
         sorted(Chunk.objects.values_list("document__source", "ordinal", "content", "collection__slug", "length")),
@@ -116,7 +112,7 @@ def index_content() -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("damage", "found"), MENDABLE)
-def test_damage_is_found_and_repaired(library: Collection, damage: str, found: set[ProblemKind]) -> None:
+def test_damage_is_found_and_repaired(library, damage, found):
     whole = index_content()
     DAMAGE[damage]()
     assert kinds() == found
@@ -141,9 +137,7 @@ def test_damage_is_found_and_repaired(library: Collection, damage: str, found: s
         (("lexeme invented", "statistics"), "reworded"),
     ],
 )
-def test_counts_that_drifted_block_nobody(
-    library: Collection, ingest: Callable[..., Document], drifts: Sequence[str], ending: str
-) -> None:
+def test_counts_that_drifted_block_nobody(library, ingest, drifts, ending):
     for drift in drifts:
         DAMAGE[drift]()
     document = Document.objects.get(source="0.md")
@@ -160,9 +154,7 @@ def test_counts_that_drifted_block_nobody(
 
 
 @pytest.mark.parametrize("damage", ["file deleted", "file cut off"])
-def test_a_file_that_is_gone_cannot_be_repaired_and_its_document_goes_on_serving(
-    library: Collection, damage: str
-) -> None:
+def test_a_file_that_is_gone_cannot_be_repaired_and_its_document_goes_on_serving(library, damage):
     DAMAGE[damage]()
     DAMAGE["text of another file"]()
     document = Document.objects.get(source="0.md")
@@ -174,14 +166,14 @@ def test_a_file_that_is_gone_cannot_be_repaired_and_its_document_goes_on_serving
     assert document.chunks.exists()
 
 
-def test_the_file_of_an_upload_that_is_still_being_saved_stays(library: Collection) -> None:
+def test_the_file_of_an_upload_that_is_still_being_saved_stays(library):
     name = file_left(90)
     reconcile(repair=True)
     assert Document.file.field.storage.exists(name)
     Document.file.field.storage.delete(name)
 
 
-def test_a_test_collection_without_files_is_in_order(collection: Collection) -> None:
+def test_a_test_collection_without_files_is_in_order(collection):
     """Bulk loading keeps no files, and keeps documents without text."""
     from bench.bulk import NewDocument, replace_documents
     from retrieval.index.active_embedder import active_embedder
@@ -190,16 +182,14 @@ def test_a_test_collection_without_files_is_in_order(collection: Collection) -> 
     assert check() == []
 
 
-def test_a_document_being_read_is_left_to_its_reader(library: Collection) -> None:
+def test_a_document_being_read_is_left_to_its_reader(library):
     DAMAGE["text of another file"]()
     Document.objects.filter(source="0.md").update(status=Document.Status.PROCESSING)
     assert check() == []
 
 
-def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
-    library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(texts: Sequence[str]) -> None:
+def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(library, monkeypatch):
+    def fail(texts):
         raise EmbeddingFailed("The embedding server does not answer.")
 
     DAMAGE["vector"]()
@@ -210,12 +200,12 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
     assert kinds() == {ProblemKind.MISSING_VECTORS}
 
 
-def test_writers_and_repair_take_turns(library: Collection, ingest: Callable[..., Document]) -> None:
+def test_writers_and_repair_take_turns(library, ingest):
     """A document that arrives between the check and the repair is counted, not counted away."""
     DAMAGE["passages miscounted"]()
     original = reconciliation.check
 
-    def check_then_write() -> list[reconciliation.Inconsistency]:
+    def check_then_write():
         found = original()
         if not Document.objects.filter(source="late.md").exists():
             ingest(library, "late.md", "A pump that came late.")
@@ -228,7 +218,7 @@ def test_writers_and_repair_take_turns(library: Collection, ingest: Callable[...
     assert CollectionStatistics.objects.get(pk=library.pk).chunks == library.chunks.count()
 
 
-def run(*arguments: str) -> tuple[str, str]:
+def run(*arguments):
     """What the command prints, and the error it ends with."""
     out = io.StringIO()
     try:
@@ -238,7 +228,7 @@ def run(*arguments: str) -> tuple[str, str]:
     return out.getvalue(), ""
 
 
-def test_the_command_for_people(library: Collection) -> None:
+def test_the_command_for_people(library):
     assert run() == ("Everything agrees.\n", "")
     DAMAGE["lexeme"]()
     out, error = run()
@@ -253,7 +243,7 @@ def test_the_command_for_people(library: Collection) -> None:
     assert run() == ("Everything agrees.\n", "")
 
 
-def test_the_command_for_scripts(library: Collection) -> None:
+def test_the_command_for_scripts(library):
     DAMAGE["lexeme miscounted"]()
     Document.objects.filter(source="2.md").update(status=Document.Status.FAILED)
     out, error = run("--json")
@@ -270,12 +260,12 @@ def test_the_command_for_scripts(library: Collection) -> None:
     assert error == ""
 
 
-def test_another_embedder_is_not_switched_to(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_embedder_is_not_switched_to(library, monkeypatch):
     monkeypatch.setattr(conf.embedder(), "name", "another")
     assert "reembed" in run("--repair")[1]
 
 
-def test_the_result_is_kept_for_those_who_look(library: Collection) -> None:
+def test_the_result_is_kept_for_those_who_look(library):
     assert last_counts() == {}
     DAMAGE["lexeme miscounted"]()
     tasks.reconcile.apply(throw=True)

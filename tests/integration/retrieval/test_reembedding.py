@@ -1,13 +1,7 @@
 """Moving from one embedder to another."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-
 import numpy as np
-import numpy.typing as npt
 import pytest
-from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
@@ -17,7 +11,7 @@ from retrieval.documents import ingestion
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import reembedding
 from retrieval.index.reembedding import drop_unused, reembed
-from retrieval.models import Chunk, ChunkEmbedding, Collection, Document, Embedder
+from retrieval.models import Chunk, ChunkEmbedding, Document, Embedder
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 
@@ -31,21 +25,21 @@ class Letters:
     dimension = 26
     max_tokens = 256
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts):
         return [len(text.split()) for text in texts]
 
-    def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def embed_documents(self, texts):
         counts = np.array([[t.lower().count(chr(97 + n)) + 0.01 for n in range(26)] for t in texts], dtype=np.float32)
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
-    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+    def embed_query(self, text):
         return self.embed_documents([text])[0]
 
 
 class Dying(Letters):
     batches = 0
 
-    def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def embed_documents(self, texts):
         type(self).batches += 1
         if type(self).batches > 1:
             raise EmbeddingFailed("The embedding server does not answer.")
@@ -53,13 +47,13 @@ class Dying(Letters):
 
 
 @pytest.fixture
-def library(collection: Collection, ingest: Callable[..., Document]) -> Collection:
+def library(collection, ingest):
     for number in range(5):
         ingest(collection, f"{number}.md", f"# Pump {number}\n\nThe pump weighs {number} grams.")
     return collection
 
 
-def test_the_switch(library: Collection, monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
+def test_the_switch(library, monkeypatch, settings):
     settings.RETRIEVAL_RERANKER = "none"
     old = Embedder.objects.get()
     monkeypatch.setattr(conf, "embedder", Letters)
@@ -69,15 +63,12 @@ def test_the_switch(library: Collection, monkeypatch: pytest.MonkeyPatch, settin
     assert Embedder.objects.get(is_active=True) == row
     assert ChunkEmbedding.objects.filter(embedder=row).count() == Chunk.objects.count()
     assert ChunkEmbedding.objects.filter(embedder=old).count() == Chunk.objects.count()
-    result = search("pump", everything())
-    assert result.trace.degraded == ()
+    assert search("pump", everything()).trace.degraded == ()
     assert drop_unused() == 1
     assert ChunkEmbedding.objects.count() == Chunk.objects.count()
 
 
-def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(
-    library: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(library, monkeypatch):
     monkeypatch.setattr(reembedding, "BATCH", 2)
     monkeypatch.setattr(Dying, "batches", 0)
     with monkeypatch.context() as dying:
@@ -93,9 +84,7 @@ def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(
     assert kept <= set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
 
 
-def test_a_worker_with_the_old_settings_waits(
-    library: Collection, ingest: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     built_in = conf.embedder
     assert search("pump", everything()).trace.degraded == ()
     with monkeypatch.context() as switched:

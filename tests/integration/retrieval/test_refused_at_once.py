@@ -1,16 +1,10 @@
 """What cannot work is refused when it is handed in, with a sentence that says whose hands it is in."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
-from django.test import Client
 from django.urls import reverse
 
 from retrieval.models import Collection, Document, Draft, Source
@@ -23,11 +17,10 @@ GIT = {"repository": "http://127.0.0.1/", "base_url": "http://127.0.0.1/"}
 MAILBOX = {"host": "localhost", "port": 993, "security": "tls", "folder": "INBOX"}
 
 
-def add_source(admin: Client, collection: Collection, kind: str, options: dict[str, Any]) -> str:
+def add_source(admin, collection, kind, options):
     """Returns the page that answers; empty when the source was saved."""
     form = {"collection": collection.pk, "name": "Site", "interval_minutes": 60, "metadata": "{}", **options}
-    response = admin.post(f"{reverse('admin:retrieval_source_add')}?kind={kind}", form)
-    return str(response.content.decode())
+    return str(admin.post(f"{reverse('admin:retrieval_source_add')}?kind={kind}", form).content.decode())
 
 
 @pytest.mark.parametrize(
@@ -39,9 +32,7 @@ def add_source(admin: Client, collection: Collection, kind: str, options: dict[s
         (False, "mailbox", MAILBOX, "SOURCE_PRIVATE_HOSTS"),
     ],
 )
-def test_a_source_that_could_not_run_is_not_saved(
-    has_draft: bool, kind: str, options: dict[str, Any], said: str, collection: Collection, admin_client: Client
-) -> None:
+def test_a_source_that_could_not_run_is_not_saved(has_draft, kind, options, said, collection, admin_client):
     if has_draft:
         copy = Collection.objects.create(slug="copy", name="Copy")
         Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
@@ -49,16 +40,12 @@ def test_a_source_that_could_not_run_is_not_saved(
     assert not Source.objects.exists()
 
 
-def test_the_address_that_readers_open_may_be_inside_the_sites_own_network(
-    collection: Collection, admin_client: Client
-) -> None:
+def test_the_address_that_readers_open_may_be_inside_the_sites_own_network(collection, admin_client):
     assert add_source(admin_client, collection, "git", {**GIT, "repository": "https://nowhere.invalid/"}) == ""
     assert Source.objects.get().options["base_url"] == "http://127.0.0.1/"
 
 
-def test_a_table_of_too_many_rows_is_refused_at_once(
-    collection: Collection, admin_client: Client, settings: LazySettings
-) -> None:
+def test_a_table_of_too_many_rows_is_refused_at_once(collection, admin_client, settings):
     settings.DOCUMENT_MAX_PASSAGES = 100
     fits = b"name,note\n" + b'"a ""quoted""","two\nlines"\n' * 99
     for number, (rows, is_refused) in enumerate([(fits, False), (b"a,b\n" * 101, True)]):
@@ -70,9 +57,7 @@ def test_a_table_of_too_many_rows_is_refused_at_once(
     assert Document.objects.count() == 1
 
 
-def test_a_folder_skips_what_is_no_document(
-    tmp_path: Path, collection: Collection, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_skips_what_is_no_document(tmp_path, collection, capsys):
     (tmp_path / "assets").mkdir()
     (tmp_path / "leave.md").write_text("# Leave\n\nThere are 25 days of leave.")
     (tmp_path / "check.js").write_text("// There is a check.")

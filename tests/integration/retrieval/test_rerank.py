@@ -1,14 +1,9 @@
 """Rerankers in a real search: what they read, what they change, and what happens when they do not answer."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.checks import run_checks
@@ -17,26 +12,21 @@ from retrieval import conf
 from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
 from retrieval.infrastructure.metrics import RERANK_FAILURES
-from retrieval.models import Chunk, Collection, Document
+from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.rights import everything
 from retrieval.search import pipeline
 from retrieval.search.passage_rows import load_texts
 from retrieval.search.pipeline import search
-from retrieval.search.trace import SearchResult, StageStatus
+from retrieval.search.trace import StageStatus
 from retrieval.types import SearchMethod
 from tests.support.fresh_settings import fresh_settings
 from tests.support.local_models import write_overlap_model
 from tests.support.remembered import library_of
-from tests.support.rerank_server import RerankServer, rerank_server
-
-if TYPE_CHECKING:
-    from django.conf import LazySettings
+from tests.support.rerank_server import rerank_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Ingest = Callable[..., Document]
 
 QUESTION = "wet pump"
 TEXTS = {
@@ -50,7 +40,7 @@ TEXTS = {
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none")
 
 
-IDENTITY: dict[str, Any] = {"sentence_transformers": {"activation_fn": "torch.nn.Identity"}}
+IDENTITY = {"sentence_transformers": {"activation_fn": "torch.nn.Identity"}}
 
 
 class Tested(Reranker):
@@ -58,24 +48,24 @@ class Tested(Reranker):
 
 
 class Failing(Tested):
-    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query, chunk_ids, timeout_seconds):
         raise RerankFailed("The rerank server secret-host gave no scores: it was late.")
 
 
 class Buggy(Tested):
-    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query, chunk_ids, timeout_seconds):
         raise RuntimeError("secret-host: index out of range")
 
 
 class Silent(Tested):
-    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query, chunk_ids, timeout_seconds):
         return {}
 
 
 class Hanging(Tested):
     released = threading.Event()
 
-    def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
+    def score(self, query, chunk_ids, timeout_seconds):
         self.released.wait(60)
         return dict.fromkeys(chunk_ids, 1.0)
 
@@ -84,24 +74,24 @@ library = library_of(TEXTS)
 
 
 @pytest.fixture
-def server() -> Iterator[RerankServer]:
+def server():
     with rerank_server() as state:
         yield state
 
 
-def configure(settings: LazySettings, name: str, backend: str, **options: Any) -> None:
+def configure(settings, name, backend, **options):
     settings.RERANKERS = {name: {"BACKEND": backend, "OPTIONS": options}}
 
 
-def reranked(question: str = QUESTION, *, name: str = "tested", **profile: Any) -> SearchResult:
+def reranked(question=QUESTION, *, name="tested", **profile):
     return search(question, everything(), profile=replace(PLAIN, reranker=name, **profile))
 
 
-def sources(result: SearchResult) -> list[str]:
+def sources(result):
     return [hit.passage.source for hit in result.hits]
 
 
-def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySettings, tmp_path: Path) -> None:
+def test_a_cross_encoder_changes_the_order(library, settings, tmp_path):
     # It counts valves, and the question's word is the same in all it reads: what it likes stood last.
     configure(
         settings,
@@ -113,7 +103,6 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
     fused = search(question, everything(), method=SearchMethod.ZSCORE)
     assert sources(fused)[0] == "first.md"
     alone = reranked(question, rerank_weight=None)
-    assert alone.trace.rerank is not None
     assert (alone.trace.rerank.status, alone.trace.rerank.judged) == (StageStatus.OK, 3)
     assert {hit.passage.source: hit.score for hit in alone.hits} == {"first.md": 0, "second.md": 1, "third.md": 1}
     assert sources(alone)[-1] == "first.md"
@@ -124,7 +113,7 @@ def test_a_cross_encoder_changes_the_order(library: Collection, settings: LazySe
     assert "rerank" in added.trace.timings_ms
 
 
-def test_a_server_reads_what_was_written(library: Collection, settings: LazySettings, server: RerankServer) -> None:
+def test_a_server_reads_what_was_written(library, settings, server):
     configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_weight=None)
     (request,) = server.requests
@@ -137,9 +126,7 @@ def test_a_server_reads_what_was_written(library: Collection, settings: LazySett
     assert [hit.candidate.rerank.score for hit in result.hits if hit.candidate.rerank] == [1, 0.5, 0]
 
 
-def test_the_threshold_is_for_the_score_after_reranking(
-    library: Collection, settings: LazySettings, server: RerankServer
-) -> None:
+def test_the_threshold_is_for_the_score_after_reranking(library, settings, server):
     configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_weight=None, score_threshold=0.4)
     assert sources(result) == ["first.md", "second.md"]
@@ -158,14 +145,8 @@ def test_the_threshold_is_for_the_score_after_reranking(
     ],
 )
 def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
-    library: Collection,
-    settings: LazySettings,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    backend: str,
-    status: StageStatus,
-    error: str,
-) -> None:
+    library, settings, monkeypatch, caplog, backend, status, error
+):
     if backend:
         configure(settings, "tested", f"{__name__}.{backend}")
     else:
@@ -182,20 +163,16 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     ]
     assert all(hit.candidate.rerank is None for hit in result.hits)
     trace = result.trace.rerank
-    assert trace is not None
     assert (trace.reranker, trace.status, trace.judged, trace.error) == ("tested", status, 0, error)
     assert result.trace.degraded == ("rerank",)
     assert RERANK_FAILURES.labels(reranker="tested")._value.get() == before + 1
     assert f"The reranker tested did not answer, the fused order stands: {error}" in caplog.text
     visible = result.trace.without_errors()
-    assert visible.rerank is not None
     assert visible.rerank.status is status
     assert "secret-host" not in json.dumps(to_json(visible))
 
 
-def test_a_reranker_asked_for_by_name_serves_a_published_method(
-    library: Collection, settings: LazySettings, server: RerankServer
-) -> None:
+def test_a_reranker_asked_for_by_name_serves_a_published_method(library, settings, server):
     configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
     settings.RETRIEVAL_RERANKER = "tested"
     assert search(QUESTION, everything(), method=SearchMethod.RRF).trace.rerank is None
@@ -205,13 +182,10 @@ def test_a_reranker_asked_for_by_name_serves_a_published_method(
         search(QUESTION, everything()),
         search(QUESTION, everything(), method=SearchMethod.RRF, reranker="tested"),
     ):
-        assert result.trace.rerank is not None
         assert result.trace.rerank.status is StageStatus.OK
 
 
-def test_texts_are_read_in_one_query(
-    library: Collection, ingest: Ingest, django_assert_num_queries: Callable[..., Any]
-) -> None:
+def test_texts_are_read_in_one_query(library, ingest, django_assert_num_queries):
     ids = [*Chunk.objects.order_by("-pk").values_list("pk", flat=True)]
     with django_assert_num_queries(1):
         texts = load_texts([*ids, 10**9])
@@ -222,17 +196,17 @@ def test_texts_are_read_in_one_query(
     assert load_texts([chunk.pk]) == {chunk.pk: f"Hours\nShop\n{chunk.content}"}
 
 
-def errors() -> list[str]:
+def errors():
     return [str(message.msg) for message in run_checks() if str(message.id) in ("retrieval.E005", "retrieval.E006")]
 
 
-def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
+def test_a_misspelt_reranker_is_found_at_start(settings):
     assert errors() == []
     settings.RERANKERS = {
         "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": "localhost"}}
     }
     assert errors() == [
-        'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".',
+        'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".'
     ]
     settings.RERANKERS = {"none": {"BACKEND": "retrieval.search.https.HttpReranker"}}
     assert errors() == [
@@ -241,7 +215,7 @@ def test_a_misspelt_reranker_is_found_at_start(settings: LazySettings) -> None:
     ]
 
 
-def test_a_reranker_is_described_by_the_environment(settings) -> None:
+def test_a_reranker_is_described_by_the_environment(settings):
     found = fresh_settings(RERANK_MODEL="someone/reranker", RERANK_URL="http://localhost:8080", RERANK_API_KEY="key")
     assert list(found.RERANKERS) == ["http"]
     settings.RERANKERS = found.RERANKERS

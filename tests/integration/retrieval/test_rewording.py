@@ -1,10 +1,7 @@
 """Misspelt questions, against documents that are in the index."""
 
-from __future__ import annotations
-
 import pytest
 
-from retrieval.models import Collection
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
 from retrieval.search.spelling import suggest
@@ -25,7 +22,7 @@ TEXTS = {
 library = library_of(TEXTS)
 
 
-def vocabulary() -> CollectionVocabulary:
+def vocabulary():
     return CollectionVocabulary(everything().collections)
 
 
@@ -37,11 +34,9 @@ def vocabulary() -> CollectionVocabulary:
         ("How is an incidnet reported?", "How is an incident reported?"),
     ],
 )
-def test_what_is_certain_is_searched_and_told(library: Collection, question: str, searched: str) -> None:
+def test_what_is_certain_is_searched_and_told(library, question, searched):
     trace = search(question, everything()).trace
-    assert trace.question == question
-    assert trace.query == searched
-    assert trace.reformulation is not None
+    assert (trace.question, trace.query) == (question, searched)
     assert (trace.reformulation.changed, trace.reformulation.corrected) == (True, True)
     assert trace.reformulation.reason.startswith("spelling: ")
 
@@ -49,32 +44,29 @@ def test_what_is_certain_is_searched_and_told(library: Collection, question: str
 @pytest.mark.parametrize(
     "question", ["When is the hospital open?", "How do I cook pasta?", "How heavy is the MX-9930-W?", '"hosptial"']
 )
-def test_what_is_in_doubt_is_searched_as_it_was_asked(library: Collection, question: str) -> None:
-    trace = search(question, everything()).trace
-    assert trace.query == question
+def test_what_is_in_doubt_is_searched_as_it_was_asked(library, question):
+    assert search(question, everything()).trace.query == question
 
 
-def test_what_is_joined_is_put_right_too(library: Collection) -> None:
+def test_what_is_joined_is_put_right_too(library):
     result = search("and at nihgt?", everything(), history=[Turn("When is the hosptial open?")])
     trace = result.trace
-    assert trace.query == "and at night?"
-    assert trace.joined_query == "When is the hosptial open? and at night?"
+    assert (trace.query, trace.joined_query) == ("and at night?", "When is the hosptial open? and at night?")
     assert result.hits[0].passage.source == "hospital.md"
-    assert trace.reformulation is not None
     assert trace.reformulation.corrected
 
 
-def test_a_method_is_searched_as_published(library: Collection) -> None:
+def test_a_method_is_searched_as_published(library):
     assert search("hosptial", everything(), method=SearchMethod.LEXICAL).trace.query == "hosptial"
 
 
-def test_what_is_near_is_offered(library: Collection) -> None:
+def test_what_is_near_is_offered(library):
     assert suggest("What does E-401 mean?", vocabulary()) == ("What does E-041 mean?",)
     assert suggest("What does E-041 mean?", vocabulary()) == ()
     assert "How heavy is the MX-9920-W?" in suggest("How heavy is the MX-9930-W?", vocabulary())
 
 
-def test_words_of_other_collections_are_not_told(library: Collection) -> None:
+def test_words_of_other_collections_are_not_told(library):
     other = CollectionVocabulary([library.pk + 1])
     assert other.near("hosptial") == []
     assert other.codes_near("mx9920w") == []

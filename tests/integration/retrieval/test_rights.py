@@ -1,10 +1,5 @@
 """Who may read which collections and documents, and that it holds in each of the retrievers."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import IntegrityError, connection, transaction
@@ -26,19 +21,18 @@ from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Ingest = Callable[..., Document]
 ROLE = CollectionGrant.Role
 
 
-def collection_of(visibility: str) -> Collection:
+def collection_of(visibility):
     return Collection.objects.create(slug=visibility, name=visibility, visibility=visibility)
 
 
-def readable(user: Any) -> set[str]:
+def readable(user):
     return set(Collection.objects.readable_by(user).values_list("slug", flat=True))
 
 
-def test_visibility_and_grants() -> None:
+def test_visibility_and_grants():
     for visibility in Visibility:
         collection_of(visibility)
     reader, staff = User.objects.create_user("reader"), User.objects.create_user("staff", is_staff=True)
@@ -52,14 +46,13 @@ def test_visibility_and_grants() -> None:
     assert readable(reader) == {"public", "signed_in", "staff"}
     reader.groups.add(group)
     assert readable(reader) == set(Visibility.values)
-    curated = Collection.objects.curated_by(reader).values_list("slug", flat=True)
-    assert set(curated) == {"granted"}
+    assert set(Collection.objects.curated_by(reader).values_list("slug", flat=True)) == {"granted"}
     assert not Collection.objects.managed_by(reader).exists()
     User.objects.filter(pk=reader.pk).update(is_active=False)
     assert readable(User.objects.get(pk=reader.pk)) == {"public"}
 
 
-def test_a_grant_is_to_a_group_or_a_user() -> None:
+def test_a_grant_is_to_a_group_or_a_user():
     collection = collection_of("granted")
     user, group = User.objects.create_user("one"), Group.objects.create(name="care")
     for holders in ({}, {"user": user, "group": group}):
@@ -67,12 +60,9 @@ def test_a_grant_is_to_a_group_or_a_user() -> None:
             CollectionGrant.objects.create(collection=collection, **holders)
 
 
-# Narrowed documents ---------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 @remembered
-def library(collection: Collection, ingest: Ingest) -> Collection:
+def library(collection, ingest):
     table = "| Room | Code |\n|---|---|\n| boiler | 41 |\n| cellar | 42 |\n"
     ingest(collection, "open.md", "# Open\n\nThe boiler is behind the green door.")
     ingest(
@@ -85,20 +75,18 @@ def library(collection: Collection, ingest: Ingest) -> Collection:
 
 
 @pytest.fixture
-def member() -> User:
+def member():
     user = User.objects.create_user("member")
     user.groups.add(Group.objects.create(name="care"))
     return user
 
 
-def sources(user: Any, question: str, **options: Any) -> set[str]:
+def sources(user, question, **options):
     return {hit.passage.source for hit in search(question, filters_for(user), **options).hits}
 
 
 @pytest.mark.parametrize("method", [SearchMethod.LEXICAL, SearchMethod.VECTOR, None])
-def test_each_retriever_leaves_out_what_is_narrowed_to_others(
-    library: Collection, member: User, method: SearchMethod | None
-) -> None:
+def test_each_retriever_leaves_out_what_is_narrowed_to_others(library, member, method):
     question = "Is the boiler behind a door, or heated?"
     assert sources(member, question, method=method) == {"open.md", "closed.md"}
     assert sources(User.objects.create_user("other"), question, method=method) == {"open.md"}
@@ -107,12 +95,12 @@ def test_each_retriever_leaves_out_what_is_narrowed_to_others(
     assert sources(member, question, method=method) == {"open.md"}
 
 
-def test_filters_that_name_no_reader_find_no_narrowed_document(library: Collection) -> None:
+def test_filters_that_name_no_reader_find_no_narrowed_document(library):
     found = search("How is the boiler heated?", SearchFilters(collections=(library.pk,)))
     assert {hit.passage.source for hit in found.hits} == {"open.md"}
 
 
-def test_what_names_no_group_of_the_reader_hides_the_document(library: Collection, member: User) -> None:
+def test_what_names_no_group_of_the_reader_hides_the_document(library, member):
     closed = Document.objects.filter(source="closed.md")
     for value in [[], "", None, {}, {"care": 1}, 7, [7], [["care"]], "Care", ["car"]]:
         closed.update(metadata={"groups": value})
@@ -124,7 +112,7 @@ def test_what_names_no_group_of_the_reader_hides_the_document(library: Collectio
     assert closed.readable_by(AnonymousUser()).exists()
 
 
-def test_who_curates_sees_all_documents(library: Collection) -> None:
+def test_who_curates_sees_all_documents(library):
     closed = Document.objects.filter(source="closed.md")
     staff = User.objects.create_user("staff", is_staff=True)
     assert not closed.readable_by(staff).exists()
@@ -135,7 +123,7 @@ def test_who_curates_sees_all_documents(library: Collection) -> None:
     assert closed.readable_by(curator).exists()
 
 
-def test_no_condition_where_nothing_is_narrowed(library: Collection, member: User) -> None:
+def test_no_condition_where_nothing_is_narrowed(library, member):
     assert filters_for(AnonymousUser()).readers == (ANYBODY,)
     assert filters_for(member).readers == (Reader(groups=("care",)),)
     Document.objects.filter(source="closed.md").update(metadata={})
@@ -143,10 +131,10 @@ def test_no_condition_where_nothing_is_narrowed(library: Collection, member: Use
     assert everything().readers == ()
 
 
-def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library: Collection, member: User) -> None:
+def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, member):
     theirs, others = filters_for(member), filters_for(AnonymousUser())
 
-    def expansions(filters: SearchFilters) -> set[str]:
+    def expansions(filters):
         queries = build_queries("zalvorqim", filters.collections, readers=filters.readers)
         return {each.lexeme for query in queries for meant in query.expansions.values() for each in meant}
 
@@ -158,20 +146,19 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library: Coll
         assert vocabulary.codes_near("qx4711c") == codes
     vocabulary = CollectionVocabulary(others.collections, others.readers)
     assert vocabulary.unknown_words("zalvorquim boiler") == ["zalvorquim"]
-    trace = search("What is zalvorqim?", others).trace
-    assert "zalvorquim" not in repr(trace)
+    assert "zalvorquim" not in repr(search("What is zalvorqim?", others).trace)
     assert count_matches("zalvorquim", others) == 0
     assert count_matches("zalvorquim", theirs) == 1
 
 
-def test_tables_of_hidden_documents_are_no_candidates(library: Collection, member: User) -> None:
+def test_tables_of_hidden_documents_are_no_candidates(library, member):
     question = "Which code has the cellar?"
     hits = list(load_passages(Chunk.objects.values_list("pk", flat=True)).values())
     assert find_candidates(question, filters_for(member), hits)
     assert not find_candidates(question, filters_for(AnonymousUser()), hits)
 
 
-def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library: Collection, member: User) -> None:
+def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library, member):
     theirs, others = filters_for(member), filters_for(AnonymousUser())
     assert answer_cache.build_key("Why?", theirs) != answer_cache.build_key("Why?", others)
     before = narrowing_key(theirs.collections, theirs.readers)
@@ -179,13 +166,13 @@ def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library: Collect
     assert narrowing_key(theirs.collections, theirs.readers) != before
 
 
-def test_the_vector_index_is_used_with_the_condition(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
     """As for any other filter: the nearest are read in the order of the index, and each is looked at."""
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
-    statements: list[str] = []
+    statements = []
     fetch = dense_ranker.fetch
 
-    def explained(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+    def explained(sql, parameters):
         if "ORDER BY" in sql:
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")

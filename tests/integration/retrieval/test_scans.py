@@ -1,19 +1,14 @@
 """Scans: pages that are pictures are recognised once, shown with their words marked, and said to be so."""
 
-from __future__ import annotations
-
 import io
-from typing import Any
 
 import pytest
-from django.conf import LazySettings
-from django.test import Client
 from django.urls import reverse
 from PIL import Image, ImageDraw, ImageFont
 
 from retrieval.documents import ingestion, submission
 from retrieval.documents.recognition import pages
-from retrieval.models import Collection, Document, DocumentText, RecognisedPage
+from retrieval.models import Document, DocumentText, RecognisedPage
 
 pytestmark = pytest.mark.django_db
 needs_engine = pytest.mark.skipif(not pages.configured_languages(), reason="Tesseract is not installed")
@@ -22,20 +17,20 @@ WORDS = ["Maintenance of the pump", "The seal of the pump is changed every", "th
 MORE = ["The filter of the pump is cleaned", "every month with warm water."]
 
 
-def draw(lines: list[str], turned: float = 0.0) -> Image.Image:
+def draw(lines, turned=0.0):
     image = Image.new("L", (1240, 700), 255)
     for at, line in enumerate(lines):
         ImageDraw.Draw(image).text((120, 120 + 90 * at), line, font=ImageFont.load_default(44), fill=0)
     return image.rotate(turned, fillcolor=255, resample=Image.Resampling.BICUBIC)
 
 
-def scan(*pictures: Image.Image) -> bytes:
+def scan(*pictures):
     out = io.BytesIO()
     pictures[0].save(out, "PDF", save_all=True, append_images=pictures[1:], resolution=150)
     return out.getvalue()
 
 
-def read(collection: Collection, name: str, data: bytes) -> Document:
+def read(collection, name, data):
     document = submission.submit(collection, name, data).document
     ingestion.ingest(document.pk, takes_turns=True)
     document.refresh_from_db()
@@ -43,7 +38,7 @@ def read(collection: Collection, name: str, data: bytes) -> Document:
 
 
 @needs_engine
-def test_a_scan_is_recognised_marked_and_warned_of(collection: Collection, client: Client) -> None:
+def test_a_scan_is_recognised_marked_and_warned_of(collection, client):
     document = read(collection, "scan.pdf", scan(draw(WORDS, turned=2.0), draw(MORE)))
     assert (document.status, document.error) == (Document.Status.READY, "")
     served = DocumentText.objects.get(document=document)
@@ -65,14 +60,12 @@ def test_a_scan_is_recognised_marked_and_warned_of(collection: Collection, clien
 
 
 @needs_engine
-def test_no_page_is_recognised_twice(
-    collection: Collection, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_page_is_recognised_twice(collection, settings, monkeypatch):
     """A turn that ends, or a worker that dies, between two pages leaves the first one done."""
-    recognised: list[int] = []
+    recognised = []
     recognise = pages._recognise
 
-    def counted(content_hash: str, data: bytes, number: int, *args: Any, **options: Any) -> RecognisedPage:
+    def counted(content_hash, data, number, *args, **options):
         if recognised and settings.OCR_TURN_SECONDS:
             raise pages.sandbox.JobCancelled("Others wait.")
         recognised.append(number)
@@ -96,19 +89,16 @@ def test_no_page_is_recognised_twice(
 
 @needs_engine
 @pytest.mark.django_db(transaction=True)
-def test_a_picture_is_a_document(collection: Collection, client: Client) -> None:
+def test_a_picture_is_a_document(collection, client):
     out = io.BytesIO()
     draw(WORDS).save(out, "PNG")
     document = read(collection, "photo.png", out.getvalue())
     assert (document.status, document.media_type) == (Document.Status.READY, "image/png")
-    picture = client.get(reverse("retrieval:page_picture", args=[document.pk, 1]))
-    assert picture["Content-Type"] == "image/webp"
+    assert client.get(reverse("retrieval:page_picture", args=[document.pk, 1]))["Content-Type"] == "image/webp"
     assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
 
 
-def test_without_an_engine_the_sentence_says_what_to_install(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_engine_the_sentence_says_what_to_install(collection, monkeypatch):
     monkeypatch.setattr(pages, "_list_installed", lambda: ())
     document = read(collection, "scan.pdf", scan(draw(WORDS)))
     assert document.status == Document.Status.FAILED

@@ -1,9 +1,6 @@
 """Search on a real PostgreSQL: both retrievers, their fusion, and what happens when one of them does not answer."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 
 import pytest
 from django.db import OperationalError, connection
@@ -13,7 +10,7 @@ from retrieval.exceptions import InvalidQuery, RetrieverFailed, SearchUnavailabl
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.term_statistics import frequencies_in
 from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
 from retrieval.search import retrievers
@@ -27,8 +24,6 @@ from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Ingest = Callable[..., Document]
 
 PLAN = plan_for(ProfileSettings(method=SearchMethod.RRF))
 
@@ -44,11 +39,11 @@ TEXTS = {
 library = library_of(TEXTS)
 
 
-def sources(question: str, **options: object) -> list[str]:
-    return [hit.passage.source for hit in search(question, everything(), **options).hits]  # type: ignore[arg-type]
+def sources(question, **options):
+    return [hit.passage.source for hit in search(question, everything(), **options).hits]
 
 
-def test_every_method_finds_the_part(library: Collection) -> None:
+def test_every_method_finds_the_part(library):
     for method in SearchMethod:
         result = search("How heavy is the MX-9920-W pump?", everything(), method=method)
         assert result.hits[0].passage.source == "pump.md"
@@ -57,7 +52,7 @@ def test_every_method_finds_the_part(library: Collection) -> None:
         assert result.trace.degraded == ()
 
 
-def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> None:
+def test_candidates_carry_both_scores_and_their_reasons(library):
     result = search("wet-rotor pump weight", everything(), top_k=2)
     assert len(result.hits) == 2
     assert len(result.trace.candidates) == len(TEXTS)
@@ -73,7 +68,7 @@ def test_candidates_carry_both_scores_and_their_reasons(library: Collection) -> 
     assert "rotor" in result.hits[0].candidate.matched_terms
 
 
-def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:
+def test_a_longer_list_keeps_the_head_of_a_shorter(library):
     for method in SearchMethod:
         longest = [
             hit.passage.chunk_id for hit in search("wet pump valve open", everything(), method=method, top_k=5).hits
@@ -83,25 +78,25 @@ def test_a_longer_list_keeps_the_head_of_a_shorter(library: Collection) -> None:
             assert [hit.passage.chunk_id for hit in hits] == longest[:top_k]
 
 
-def test_scores_looked_up_equal_scores_ranked(library: Collection) -> None:
+def test_scores_looked_up_equal_scores_ranked(library):
     for ranker_class in (Bm25Ranker, VectorRanker):
         ranker = ranker_class("wet pump", everything(), PLAN)
         ranked = {chunk.chunk_id: chunk.score for chunk in ranker.rank(50).chunks}
         assert ranker.score(load_stored(sorted(ranked), active_embedder().pk)) == pytest.approx(ranked, rel=1e-5)
 
 
-def test_a_question_of_stop_words_and_nonsense(library: Collection) -> None:
+def test_a_question_of_stop_words_and_nonsense(library):
     assert search("what is it", everything(), method=SearchMethod.LEXICAL).hits == ()
     assert search("qwertyuiop", everything(), method=SearchMethod.LEXICAL).hits == ()
     assert len(search("qwertyuiop", everything()).hits) > 0
 
 
-def test_signs_are_not_syntax(library: Collection) -> None:
+def test_signs_are_not_syntax(library):
     for question in ("'", "a & b | !c:*", "\\", "'; DROP TABLE x; --", "💧 pump", "%s pump %(x)s", "\x00pump"):
         assert search(question, everything()).trace.degraded == ()
 
 
-def test_frequencies_are_remembered_until_a_passage_changes(library: Collection, ingest: Ingest) -> None:
+def test_frequencies_are_remembered_until_a_passage_changes(library, ingest):
     before = frequencies_in([library.pk], ["pump", "absent"])
     with CaptureQueriesContext(connection) as asked:
         assert frequencies_in([library.pk], ["pump", "absent"]) == before
@@ -112,7 +107,7 @@ def test_frequencies_are_remembered_until_a_passage_changes(library: Collection,
     assert frequencies_in([library.pk], ["pump", "absent"]) == before
 
 
-def test_an_empty_question_is_refused(library: Collection) -> None:
+def test_an_empty_question_is_refused(library):
     with pytest.raises(InvalidQuery):
         search(" \n ", everything())
     with pytest.raises(InvalidQuery, match="between 1 and 50"):
@@ -120,27 +115,25 @@ def test_an_empty_question_is_refused(library: Collection) -> None:
 
 
 class SilentRanker(Bm25Ranker):
-    def rank(self, depth: int) -> object:  # type: ignore[override]
+    def rank(self, depth):
         raise RetrieverFailed("The lexical search ran past its 5 s.")
 
 
 class BuggyRanker(VectorRanker):
-    def rank(self, depth: int) -> object:  # type: ignore[override]
+    def rank(self, depth):
         raise RuntimeError("index out of range")
 
 
 class HangingRanker(VectorRanker):
     released = threading.Event()
 
-    def rank(self, depth: int) -> object:  # type: ignore[override]
+    def rank(self, depth):
         self.released.wait(60)
         raise RetrieverFailed("Nobody waited for it.")
 
 
-def test_scores_that_cannot_be_completed_are_told(
-    library: Collection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def silent(*_: object, **__: object) -> None:
+def test_scores_that_cannot_be_completed_are_told(library, monkeypatch, caplog):
+    def silent(*_, **__):
         raise OperationalError("canceling statement due to statement timeout")
 
     monkeypatch.setattr(retrievers, "load_stored", silent)
@@ -154,7 +147,7 @@ def test_scores_that_cannot_be_completed_are_told(
     assert "scores are incomplete" in caplog.text
 
 
-def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_leg_is_not_waited_for(library, monkeypatch):
     monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, HangingRanker)
     monkeypatch.setattr(retrievers, "DEADLINE_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("django.conf.settings.RETRIEVAL_LEG_TIMEOUT_SECONDS", 1.2)
@@ -164,7 +157,7 @@ def test_a_late_leg_is_not_waited_for(library: Collection, monkeypatch: pytest.M
     assert statuses == {Retriever.LEXICAL: StageStatus.OK, Retriever.VECTOR: StageStatus.LATE}
 
 
-def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
+def test_a_slow_statement_is_ended_by_the_database(library):
     from retrieval.infrastructure.database import statement_timeout
 
     with (
@@ -175,7 +168,7 @@ def test_a_slow_statement_is_ended_by_the_database(library: Collection) -> None:
         cursor.execute("SELECT pg_sleep(2)")
 
 
-def test_no_leg_no_answer(library: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_leg_no_answer(library, monkeypatch):
     monkeypatch.setitem(retrievers.RANKERS, Retriever.LEXICAL, SilentRanker)
     monkeypatch.setitem(retrievers.RANKERS, Retriever.VECTOR, BuggyRanker)
     with pytest.raises(SearchUnavailable, match="cannot answer at the moment"):

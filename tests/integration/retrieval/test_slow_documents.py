@@ -1,40 +1,37 @@
 """Slow documents take turns; a file past its limits is rejected at the first attempt."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
 from django.utils import timezone
 
 from retrieval.documents import ingestion, submission
 from retrieval.infrastructure import jobs
-from retrieval.models import Collection, Document
+from retrieval.models import Document
 from tests.support import bombs
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def small_limits(settings: LazySettings) -> None:
+def small_limits(settings):
     settings.EXTRACTION_SECONDS = 1.0
     settings.EXTRACTION_MEMORY_MIB = 256
     settings.QUICK_SECONDS = 0.3
 
 
-def submit(collection: Collection, name: str, data: bytes) -> Document:
+def submit(collection, name, data):
     return submission.submit(collection, name, data).document
 
 
-def read(document: Document) -> Document:
+def read(document):
     ingestion.ingest(document.pk, takes_turns=True)
     document.refresh_from_db()
     return document
 
 
-def another_is_slow(collection: Collection, **heartbeat: float) -> Document:
+def another_is_slow(collection, **heartbeat):
     """A slow document that another worker is reading."""
     other = submit(collection, "other.md", b"# Other\n\nWords.")
     Document.objects.filter(pk=other.pk).update(
@@ -43,15 +40,13 @@ def another_is_slow(collection: Collection, **heartbeat: float) -> Document:
     return other
 
 
-def test_a_file_past_its_time_is_rejected_at_the_first_attempt(collection: Collection) -> None:
+def test_a_file_past_its_time_is_rejected_at_the_first_attempt(collection):
     document = read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
     assert (document.status, document.attempts, document.is_slow) == (Document.Status.FAILED, 1, True)
     assert document.error.startswith(("bomb.pdf needed more than 1 s", "bomb.pdf took longer"))
 
 
-def test_a_file_past_its_memory_is_rejected_at_the_first_attempt(
-    collection: Collection, settings: LazySettings
-) -> None:
+def test_a_file_past_its_memory_is_rejected_at_the_first_attempt(collection, settings):
     settings.EXTRACTION_SECONDS = 20.0
     settings.EXTRACTION_MEMORY_MIB = 20
     document = read(submit(collection, "bomb.docx", bombs.docx_empty_paragraphs()))
@@ -59,7 +54,7 @@ def test_a_file_past_its_memory_is_rejected_at_the_first_attempt(
     assert document.error.startswith("bomb.docx needed more than 20 MiB of memory to be read")
 
 
-def test_a_slow_file_waits_while_another_is_read(collection: Collection) -> None:
+def test_a_slow_file_waits_while_another_is_read(collection):
     other = another_is_slow(collection, seconds=1)
     started = time.monotonic()
     document = read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
@@ -77,13 +72,13 @@ def test_a_slow_file_waits_while_another_is_read(collection: Collection) -> None
     assert read(document).status == Document.Status.FAILED
 
 
-def test_a_dead_worker_keeps_no_turn(collection: Collection) -> None:
+def test_a_dead_worker_keeps_no_turn(collection):
     another_is_slow(collection, minutes=1)
     assert read(submit(collection, "bomb.pdf", bombs.pdf_endless())).status == Document.Status.FAILED
 
 
-def test_the_end_of_a_turn_calls_the_next(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
+def test_the_end_of_a_turn_calls_the_next(collection, monkeypatch):
+    told = []
     monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
     waiting = submit(collection, "waiting.md", b"# Waiting\n\nWords.")
     Document.objects.filter(pk=waiting.pk).update(is_slow=True, retry_at=timezone.now())
@@ -91,7 +86,7 @@ def test_the_end_of_a_turn_calls_the_next(collection: Collection, monkeypatch: p
     assert told == [waiting.pk]
 
 
-def test_much_text_takes_a_turn_too(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_text_takes_a_turn_too(collection, monkeypatch):
     monkeypatch.setattr(ingestion, "QUICK_CHARACTERS", 100)
     other = another_is_slow(collection, seconds=1)
     document = read(submit(collection, "long.txt", b"Many words stand here. " * 10))
@@ -100,7 +95,7 @@ def test_much_text_takes_a_turn_too(collection: Collection, monkeypatch: pytest.
     assert read(document).status == Document.Status.READY
 
 
-def test_a_file_of_too_many_passages_is_rejected(collection: Collection, settings: LazySettings) -> None:
+def test_a_file_of_too_many_passages_is_rejected(collection, settings):
     settings.DOCUMENT_MAX_PASSAGES = 2
     document = read(submit(collection, "long.md", b"# A\n\n" + b"Many words stand here. " * 300))
     assert document.status == Document.Status.FAILED

@@ -1,19 +1,16 @@
 """The source viewer over HTTP: what it shows, to whom, and how files leave the site."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
 import tracemalloc
-from collections.abc import Callable
 from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 
 import pytest
 from django.core.files.base import ContentFile
-from django.test import AsyncClient, Client
+from django.test import AsyncClient
 from django.urls import reverse
 
 from retrieval.documents.deletion import forget_page_pictures, page_pictures
@@ -24,10 +21,9 @@ from tests.support.remembered import remembered
 pytestmark = pytest.mark.django_db
 
 MANUAL = (Path(__file__).parents[3] / "demo" / "parts" / "service-manual.pdf").read_bytes()
-Ingest = Callable[..., Document]
 
 
-def viewer(document: Document, words: str = "", **query: object) -> str:
+def viewer(document, words="", **query):
     """The address of the viewer with a passage: its first ``words`` in the text."""
     if words:
         text = DocumentText.objects.get(document=document).text
@@ -35,19 +31,17 @@ def viewer(document: Document, words: str = "", **query: object) -> str:
     return reverse("retrieval:document", args=[document.pk]) + "?" + "&".join(f"{k}={v}" for k, v in query.items())
 
 
-def page(client: Client, address: str) -> str:
+def page(client, address):
     response = client.get(address)
     assert response.status_code == 200
     return response.content.decode()
 
 
-def marked(html: str) -> list[str]:
+def marked(html):
     return re.findall(r"\w+", unescape(re.sub("<[^>]+>", " ", " ".join(re.findall(r"<mark.*?</mark>", html, re.S)))))
 
 
-def test_markdown_is_laid_out_and_its_exact_text_is_one_link_away(
-    client: Client, collection: Collection, ingest: Ingest
-) -> None:
+def test_markdown_is_laid_out_and_its_exact_text_is_one_link_away(client, collection, ingest):
     document = ingest(collection, "guide/a.md", "# Pumps\n\nA **wet** pump.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     html = page(client, viewer(document, "A **wet** pump."))
     assert '<h2 id="section-0">Pumps</h2>' in html
@@ -61,7 +55,7 @@ def test_markdown_is_laid_out_and_its_exact_text_is_one_link_away(
     assert f'href="?start={start}&amp;end={end}#passage"' in text
 
 
-def test_web_pages_are_laid_out_without_what_could_run(client: Client, collection: Collection, ingest: Ingest) -> None:
+def test_web_pages_are_laid_out_without_what_could_run(client, collection, ingest):
     source = (
         "<html><head><title>T</title><style>p{}</style></head><body><h1>Pumps</h1><script>bad()</script>"
         '<p onclick="bad()">A pump runs on &lt;b&gt;water&lt;/b&gt; <a href="javascript:bad()">here</a> each day.</p>'
@@ -81,25 +75,19 @@ def test_web_pages_are_laid_out_without_what_could_run(client: Client, collectio
     ("source", "text"),
     [("a.md", "# A\n\nSome [words]({}).\n"), ("a.html", '<h1>A</h1><p>Some <a href="{}">words</a>.')],
 )
-def test_a_link_that_names_no_document_leaves_its_words(
-    client: Client, collection: Collection, ingest: Ingest, source: str, text: str, address: str
-) -> None:
+def test_a_link_that_names_no_document_leaves_its_words(client, collection, ingest, source, text, address):
     html = page(client, viewer(ingest(collection, source, text.format(address))))
     assert re.search(r"<p>Some (<a [^>]*>)?words(</a>)?\.", html)
 
 
-def test_a_passage_that_is_not_visible_is_shown_in_the_text(
-    client: Client, collection: Collection, ingest: Ingest
-) -> None:
+def test_a_passage_that_is_not_visible_is_shown_in_the_text(client, collection, ingest):
     document = ingest(collection, "a.md", "# One\n\nSome [words][r].\n\n[r]: https://example.org/x\n")
     html = page(client, viewer(document, "https://example.org/x"))
     assert "The passage is not visible in the laid-out document; this is its text." in html
     assert '<mark id="passage">https://example.org/x</mark>' in html
 
 
-def test_a_document_of_markup_alone_is_shown_as_its_text(
-    client: Client, collection: Collection, ingest: Ingest
-) -> None:
+def test_a_document_of_markup_alone_is_shown_as_its_text(client, collection, ingest):
     """Laying it out takes the web process a hundred times as long as prose."""
     document = ingest(collection, "a.md", "# One\n\nSome words.\n")
     # To ingest so much would take ten seconds.
@@ -107,9 +95,7 @@ def test_a_document_of_markup_alone_is_shown_as_its_text(
     assert "This document is too long for its layout to be shown. This is its text." in page(client, viewer(document))
 
 
-def test_code_has_numbered_lines_and_the_passage_on_its_own(
-    client: Client, collection: Collection, ingest: Ingest
-) -> None:
+def test_code_has_numbered_lines_and_the_passage_on_its_own(client, collection, ingest):
     document = ingest(collection, "a.py", "import os\n\n\ndef pump(x):\n    return x < 1\n")
     html = page(client, viewer(document, "pump(x):\n    return"))
     # The keyboard stops at the lines of the passage.
@@ -119,30 +105,26 @@ def test_code_has_numbered_lines_and_the_passage_on_its_own(
     assert marked(html) == ["pump", "x", "return"]
 
 
-# Pages of PDF files --------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 @remembered
-def manual(collection: Collection, ingest: Ingest) -> Document:
+def manual(collection, ingest):
     return ingest(collection, "manual.pdf", MANUAL)
 
 
-def test_a_page_is_shown_as_printed_with_the_passage_on_it(client: Client, manual: Document) -> None:
+def test_a_page_is_shown_as_printed_with_the_passage_on_it(client, manual):
     html = page(client, viewer(manual, "never down, so that"))
     assert "Page 2 of 10 as printed" in html
     assert html.count("<rect ") == 1
     assert f'href="/documents/{manual.pk}/pdf/#page=2"' in html
     assert re.search(r'href="\?start=\d+&amp;end=\d+&amp;page=3#page-3" rel="next"', html)
-    src = unescape(re.findall(r'<img src="([^"]+)"', html)[0])
-    picture = client.get(src)
+    picture = client.get(unescape(re.findall(r'<img src="([^"]+)"', html)[0]))
     assert picture["Content-Type"] == "image/webp"
     assert picture["Cache-Control"] == "private, max-age=3600"
     assert picture.content[8:12] == b"WEBP"
     assert (page_pictures() / f"{manual.content_hash}-2.webp").exists()
 
 
-def test_another_page_can_be_asked_for(client: Client, manual: Document) -> None:
+def test_another_page_can_be_asked_for(client, manual):
     html = page(client, viewer(manual, "never down, so that", page=10))
     assert "Page 10 of 10 as printed" in html
     assert "<rect" not in html
@@ -150,9 +132,7 @@ def test_another_page_can_be_asked_for(client: Client, manual: Document) -> None
     assert "Page 2 of 10" in page(client, viewer(manual, "never down, so that", page=11))
 
 
-def test_a_page_that_cannot_be_drawn_is_told_and_logged(
-    client: Client, manual: Document, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_page_that_cannot_be_drawn_is_told_and_logged(client, manual, caplog):
     manual.file.save("x.pdf", ContentFile(b"%PDF-1.4 damaged"))
     Document.objects.filter(pk=manual.pk).update(content_hash="f" * 64)
     DocumentText.objects.filter(document=manual).update(content_hash="f" * 64)
@@ -167,9 +147,7 @@ def test_a_page_that_cannot_be_drawn_is_told_and_logged(
     assert [record.message for record in caplog.records].count("page not drawn") == 2
 
 
-def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
-    client: Client, manual: Document, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(client, manual, monkeypatch):
     monkeypatch.setattr(pdf_pages, "WAITING_SECONDS", 0.0)
     # What earlier tests have looked at is remembered.
     pdf_pages._layouts.clear()
@@ -185,17 +163,14 @@ def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(
     assert client.get(reverse("retrieval:page_picture", args=[manual.pk, 3])).status_code == 200
 
 
-def test_pages_of_a_newer_file_are_not_shown_beside_the_older_text(client: Client, manual: Document) -> None:
+def test_pages_of_a_newer_file_are_not_shown_beside_the_older_text(client, manual):
     Document.objects.filter(pk=manual.pk).update(content_hash="e" * 64)
     html = page(client, viewer(manual, "never down, so that"))
     assert "A new version of the file is being read" in html
     assert "<img" not in html
 
 
-# Who may see what, and how -------------------------------------------------------------------------------------------
-
-
-def test_nothing_of_a_closed_collection_is_shown(client: Client, manual: Document, settings: object) -> None:
+def test_nothing_of_a_closed_collection_is_shown(client, manual, settings):
     addresses = [
         viewer(manual),
         *(reverse(f"retrieval:{name}", args=[manual.pk]) for name in ("original", "pdf")),
@@ -204,11 +179,11 @@ def test_nothing_of_a_closed_collection_is_shown(client: Client, manual: Documen
     assert [client.get(address).status_code for address in addresses] == [200] * 4
     Collection.objects.update(visibility="staff")
     assert [client.get(address).status_code for address in addresses] == [404] * 4
-    settings.CHAT_REQUIRES_LOGIN = True  # type: ignore[attr-defined]
+    settings.CHAT_REQUIRES_LOGIN = True
     assert [client.get(address).status_code for address in addresses] == [302] * 4
 
 
-def test_a_pdf_opens_in_the_browser_where_nothing_can_run(client: Client, manual: Document) -> None:
+def test_a_pdf_opens_in_the_browser_where_nothing_can_run(client, manual):
     response = client.get(reverse("retrieval:pdf", args=[manual.pk]))
     assert response["Content-Type"] == "application/pdf"
     assert response["Content-Disposition"] == 'inline; filename="manual.pdf"'
@@ -216,10 +191,10 @@ def test_a_pdf_opens_in_the_browser_where_nothing_can_run(client: Client, manual
     policy = response["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; ")
     assert "script-src" not in policy
-    assert b"".join(response.streaming_content) == MANUAL  # type: ignore[attr-defined]
+    assert b"".join(response.streaming_content) == MANUAL
 
 
-def test_what_is_no_pdf_is_never_shown_but_saved(client: Client, collection: Collection, ingest: Ingest) -> None:
+def test_what_is_no_pdf_is_never_shown_but_saved(client, collection, ingest):
     document = ingest(collection, "a.html", "<html><body><p>Some text of a page.</p></body></html>")
     assert client.get(reverse("retrieval:pdf", args=[document.pk])).status_code == 404
     assert client.get(reverse("retrieval:page_picture", args=[document.pk, 1])).status_code == 404
@@ -234,7 +209,7 @@ def test_what_is_no_pdf_is_never_shown_but_saved(client: Client, collection: Col
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_large_file_is_sent_without_being_held_in_memory(collection: Collection, manual: Document) -> None:
+async def test_a_large_file_is_sent_without_being_held_in_memory(collection, manual):
     size = 40 * 2**20
     os.truncate(manual.file.path, size)
     response = await AsyncClient().get(reverse("retrieval:original", args=[manual.pk]))
@@ -243,7 +218,7 @@ async def test_a_large_file_is_sent_without_being_held_in_memory(collection: Col
     received = 0
     tracemalloc.start()
     try:
-        async for block in response:  # type: ignore[attr-defined]
+        async for block in response:
             received += len(block)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -252,9 +227,7 @@ async def test_a_large_file_is_sent_without_being_held_in_memory(collection: Col
     assert peak < 4 * 2**20
 
 
-def test_a_table_is_shown_as_one_with_the_cited_row_or_cell_marked(
-    client: Client, collection: Collection, ingest: Ingest
-) -> None:
+def test_a_table_is_shown_as_one_with_the_cited_row_or_cell_marked(client, collection, ingest):
     document = ingest(collection, "parts.csv", "sku,weight_g\nMX-1,3450\nMX-2,900\nMX-3,\n")
     html = page(client, viewer(document, "sku: MX-2; weight_g: 900"))
     assert "sku:" not in html
@@ -265,14 +238,12 @@ def test_a_table_is_shown_as_one_with_the_cited_row_or_cell_marked(
     assert 'data-value="3450.0"' in html
 
 
-def test_a_long_table_is_shown_a_stretch_of_rows_at_a_time(
-    client: Client, collection: Collection, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_table_is_shown_a_stretch_of_rows_at_a_time(client, collection, ingest, monkeypatch):
     monkeypatch.setattr("retrieval.viewer.page.ROWS_SHOWN", 20)
     rows = [*(f"part {number},{number * 37 % 101}" for number in range(90)), "part x,"]
     document = ingest(collection, "parts.csv", "name,weight\n" + "\n".join(rows) + "\n")
 
-    def names(html: str) -> list[str]:
+    def names(html):
         return re.findall(r"<tr[^>]*><td>(?:<mark[^>]*>)?(part \w+)", html)
 
     html = page(client, viewer(document, "name: part 43; weight: 76"))

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import base64
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.test import Client
 from django.urls import reverse
 
 from tests.support.hashers import CountingHasher
@@ -31,19 +28,19 @@ def key(ada):
     return key_of(ada)
 
 
-def basic(client: Client, name: str, password: str, address: str = "203.0.113.7", **extra):
+def basic(client, name, password, address="203.0.113.7", **extra):
     credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
     return client.get(
         "/api/v1/conversations/", REMOTE_ADDR=address, headers={"Authorization": f"Basic {credentials}", **extra}
     )
 
 
-def form(client: Client, name: str, password: str, address: str = "203.0.113.7"):
+def form(client, name, password, address="203.0.113.7"):
     return client.post(
         reverse("admin:login"), {"username": name, "password": password, "next": "/admin/"}, REMOTE_ADDR=address
     )
 
 
-def token(client: Client, key: str, address: str = "203.0.113.7", path: str = "/api/v1/conversations/"):
+def token(client, key, address="203.0.113.7", path="/api/v1/conversations/"):
     scheme = "Bearer" if path.startswith("/v1/") else "Token"
     return client.get(path, REMOTE_ADDR=address, headers={"Authorization": f"{scheme} {key}"})

@@ -1,7 +1,5 @@
 """Wrong passwords: counted by account and address, and refused before a hash is computed."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 
@@ -131,7 +129,7 @@ def test_sixteen_wrong_passwords_at_once_are_hashed_one_at_a_time(ada, hashes, m
     outcomes = []
     together = threading.Barrier(16)
 
-    def attempt(number: int) -> None:
+    def attempt(number):
         request = RequestFactory().post("/", REMOTE_ADDR=f"198.51.100.{number}")
         together.wait()
         try:

@@ -1,7 +1,5 @@
 """Wrong tokens: counted by address, and refused before any token is looked up."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -18,9 +16,7 @@ THERE = "198.51.100.9"
 def test_an_address_with_many_wrong_tokens_is_refused_before_the_lookup(client, key, path):
     for number in range(sign_in_limits.TOKEN_FAILURES):
         assert token(client, f"guess{number}", path=path).status_code == 401
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         refused = token(client, key, path=path)
     assert refused.status_code == 429
     assert 0 < int(refused["Retry-After"]) <= 900

@@ -1,13 +1,8 @@
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _may_be_read(tmp_path: Path, settings: Any) -> None:
+def _may_be_read(tmp_path, settings):
     """What the servers of these tests need."""
     settings.SOURCE_FOLDERS = [tmp_path]
     settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]

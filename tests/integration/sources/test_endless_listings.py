@@ -1,39 +1,34 @@
 """A server that never comes to the end of its listing is left: at the first page with nothing new, or in time."""
 
-from __future__ import annotations
-
 import json
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from retrieval.models import Collection
 from retrieval.sources import comparing
-from tests.support.serving import QuietHandler
 from tests.support.sources import WebServer, make_source, run_once
 
 pytestmark = pytest.mark.django_db
 
 
-def confluence(number: int, keys: list[str]) -> str:
+def confluence(number, keys):
     results = [{"id": key, "title": key, "version": {"number": 1}} for key in keys]
     return json.dumps({"results": results, "_links": {"next": f"/rest/api/content/search?start={number}"}})
 
 
-def mediawiki(number: int, keys: list[str]) -> str:
+def mediawiki(number, keys):
     pages = [{"pageid": key, "title": key, "lastrevid": 1} for key in keys]
     return json.dumps({"query": {"pages": pages}, "continue": {"gapcontinue": str(number)}})
 
 
-def s3(number: int, keys: list[str]) -> str:
+def s3(number, keys):
     entries = "".join(f"<Contents><Key>{key}</Key></Contents>" for key in keys)
     token = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{number}</NextContinuationToken>"
     return f"<ListBucketResult>{entries}{token}</ListBucketResult>"
 
 
-KINDS: dict[str, tuple[Callable[[int, list[str]], str], dict[str, Any]]] = {
+KINDS = {
     "confluence": (confluence, {"url": "{}", "space": "DOC"}),
     "mediawiki": (mediawiki, {"url": "{}/api.php", "namespace": "0"}),
     "s3": (s3, {"endpoint": "{}", "region": "us-east-1", "bucket": "shelf"}),
@@ -46,22 +41,21 @@ class EndlessServer(WebServer):
     say: Callable[[int, list[str]], str]
     keys: Callable[[int], list[str]]
 
-    def answer(self, request: QuietHandler) -> None:
+    def answer(self, request):
         time.sleep(0.05)
         number = len(self.requests)
-        body = self.say(number, self.keys(number - 1)).encode()
-        request.send(body)
+        request.send(self.say(number, self.keys(number - 1)).encode())
 
 
 @pytest.fixture
-def server() -> Iterator[EndlessServer]:
+def server():
     made = EndlessServer()
     yield made
     made.close()
 
 
 @pytest.fixture
-def source(kind: str, server: EndlessServer, collection: Collection) -> Any:
+def source(kind, server, collection):
     server.say, options = KINDS[kind]
     return make_source(collection, kind, {name: each.format(server.url) for name, each in options.items()})
 
@@ -75,9 +69,7 @@ def source(kind: str, server: EndlessServer, collection: Collection) -> Any:
     ],
     ids=["empty", "repeated", "mixed"],
 )
-def test_a_page_with_nothing_new_ends_the_run(
-    source: Any, server: EndlessServer, keys: Callable[[int], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_with_nothing_new_ends_the_run(source, server, keys, monkeypatch):
     monkeypatch.setattr(comparing, "LISTING_SECONDS", 5.0)
     server.keys = keys
     run = run_once(source)
@@ -86,13 +78,11 @@ def test_a_page_with_nothing_new_ends_the_run(
 
 
 @pytest.mark.parametrize("kind", ["s3"])
-def test_a_listing_of_ever_new_pages_ends_in_time(
-    source: Any, server: EndlessServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listing_of_ever_new_pages_ends_in_time(source, server, monkeypatch):
     # Folders of S3, and what the patterns leave out elsewhere, are no items that the run sees.
     monkeypatch.setattr(comparing, "LISTING_SECONDS", 1.0)
 
-    def keys(number: int) -> list[str]:
+    def keys(number):
         time.sleep(20 if number == 5 else 0)
         return [f"{number}/"]
 

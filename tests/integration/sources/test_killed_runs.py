@@ -1,11 +1,7 @@
 """`manage.py sync` ended by kill -9 while it saves a document: nothing is lost or doubled, and what is told is true."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,7 +10,7 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval.infrastructure.jobs import sweep
-from retrieval.models import Collection, Document, SourceItem, SourceRun
+from retrieval.models import Document, SourceItem, SourceRun
 from retrieval.sources.states import SourceState, standing_of
 from retrieval.sources.sync_runs import RunRefused, request_run, sync
 from tests.support.site import SiteProcess, database_url, wait_until
@@ -26,7 +22,7 @@ _LOCK = 40_917
 
 
 @contextmanager
-def stopped_while_saving() -> Iterator[None]:
+def stopped_while_saving():
     """Whoever saves one document more than SAVED waits, in the midst of its transaction, until this ends."""
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url())), autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
@@ -46,7 +42,7 @@ def stopped_while_saving() -> Iterator[None]:
             holder.execute("DROP FUNCTION stop_here CASCADE")
 
 
-def somebody_waits() -> bool:
+def somebody_waits():
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted", [_LOCK]
@@ -54,7 +50,7 @@ def somebody_waits() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def test_a_killed_run_is_finished_by_another_process(collection: Collection, tmp_path: Path) -> None:
+def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
     with remote_of("webdav", tmp_path) as remote:
         for name in "abcdef":
             remote.put(name, f"The pump {name} weighs 30 kilograms.")
@@ -77,7 +73,6 @@ def test_a_killed_run_is_finished_by_another_process(collection: Collection, tmp
         assert sweep(SourceRun) == 1
 
         finished = sync(run.pk)
-        assert finished is not None
         assert (finished.status, numbers(finished), finished.attempts) == ("done", (6, 0, 0, 0, 0), 2), finished.details
         assert len(finished.details["added"]) == len(set(finished.details["added"])) == 6
         # Only what was not saved is read again.

@@ -1,32 +1,27 @@
 """Each kind of source against its real server: what it holds becomes documents, and stays in sync."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from retrieval.models import Collection, Document, SourceRun
+from retrieval.models import Document, SourceRun
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.states import SourceState, standing_of
 from retrieval.sources.sync_runs import sync
-from tests.support.sources import Remote, make_source, names, numbers, remote_of, run_once
+from tests.support.sources import make_source, names, numbers, remote_of, run_once
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(params=sorted(KINDS))
-def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Remote]:
+def remote(request, tmp_path):
     with remote_of(request.param, tmp_path) as made:
         yield made
 
 
-def test_documents_follow_what_the_source_holds(remote: Remote, collection: Collection) -> None:
+def test_documents_follow_what_the_source_holds(remote, collection):
     for name in "abcdef":
         remote.put(name, f"The pump {name} weighs 30 kilograms.")
     source = make_source(collection, remote.kind, remote.options)
@@ -63,8 +58,7 @@ def test_documents_follow_what_the_source_holds(remote: Remote, collection: Coll
     assert len(names()) == 6 + (not forgets)
 
     if remote.wrong_options:
-        other = make_source(collection, remote.kind, remote.wrong_options, name="Other")
-        run = run_once(other)
+        run = run_once(make_source(collection, remote.kind, remote.wrong_options, name="Other"))
         assert run.status == "failed", run.error
         assert "refused" in run.error
         assert "wrong" not in f"{run.error} {run.details}"
@@ -78,7 +72,7 @@ def test_documents_follow_what_the_source_holds(remote: Remote, collection: Coll
     assert names() == before
 
 
-def test_a_server_that_says_nothing_is_left(remote: Remote, collection: Collection, settings: Any) -> None:
+def test_a_server_that_says_nothing_is_left(remote, collection, settings):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = str(silent.getsockname()[1])
         ports = re.compile(r'(?<=127\.0\.0\.1:)\d+|(?<="port": )\d+')

@@ -1,19 +1,13 @@
 """Sources in the admin: who may do what, and that no secret is shown."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.test import Client
 from django.urls import reverse
 
 from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
-from retrieval.models import Collection, Document, Source, SourceRun
+from retrieval.models import Collection, Document, Source
 from retrieval.sources.options import all_options, save_source
 from retrieval.sources.sync_runs import sync
 from tests.support.asking import client_of
@@ -25,7 +19,7 @@ WEBSITE = {"url": "https://example.org/", "password": "t0p-secret"}
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> FolderRemote:
+def shelf(tmp_path):
     remote = FolderRemote(tmp_path / "shelf")
     for name in "abcdef":
         remote.put(name, f"The pump {name} weighs 30 kilograms.")
@@ -33,7 +27,7 @@ def shelf(tmp_path: Path) -> FolderRemote:
 
 
 @pytest.fixture
-def curator() -> User:
+def curator():
     user = User.objects.create_user("carla", password="a long password", is_staff=True)
     user.groups.add(Group.objects.get_or_create(name="Curators")[0])
     user.user_permissions.set(Permission.objects.filter(content_type__app_label="retrieval"))
@@ -41,23 +35,19 @@ def curator() -> User:
 
 
 @pytest.fixture
-def page(curator: User) -> Client:
+def page(curator):
     return client_of(curator)
 
 
-def act(client: Client, source: Source, action: str) -> Any:
+def act(client, source, action):
     return client.post(reverse("admin:retrieval_source_act", args=[source.pk, action]), follow=True)
 
 
-def do_last(source: Source) -> SourceRun:
-    done = sync(source.runs.all()[0].pk)
-    assert done is not None
-    return done
+def do_last(source):
+    return sync(source.runs.all()[0].pk)
 
 
-def test_a_source_is_configured_and_set_going_in_the_admin(
-    page: Client, collection: Collection, shelf: FolderRemote
-) -> None:
+def test_a_source_is_configured_and_set_going_in_the_admin(page, collection, shelf):
     add = reverse("admin:retrieval_source_add")
     assert "?kind=folder" in page.get(add).content.decode()
     wrong = {"collection": collection.pk, "name": "Shelf", "interval_minutes": 5, "path": "/etc"}
@@ -91,7 +81,6 @@ def test_a_source_is_configured_and_set_going_in_the_admin(
     assert "is already being read" in act(page, source, "sync").content.decode()
 
     document = Document.objects.first()
-    assert document is not None
     assert change in page.get(reverse("admin:retrieval_document_change", args=[document.pk])).content.decode()
     told = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"source.added", "source.changed", "source.previewed", "source.removals_allowed"} <= told
@@ -101,7 +90,7 @@ def test_a_source_is_configured_and_set_going_in_the_admin(
     assert (Source.objects.count(), names()) == (0, [])
 
 
-def test_a_password_is_kept_and_never_shown(page: Client, collection: Collection) -> None:
+def test_a_password_is_kept_and_never_shown(page, collection):
     source = make_source(collection, "website", {"way": "crawl", "depth": 1, "delay": 1, **WEBSITE})
     change = reverse("admin:retrieval_source_change", args=[source.pk])
     shown = page.get(change).content.decode()
@@ -115,7 +104,7 @@ def test_a_password_is_kept_and_never_shown(page: Client, collection: Collection
         assert source.secret not in said
 
 
-def test_the_metadata_of_a_source_are_those_of_its_documents(collection: Collection, shelf: FolderRemote) -> None:
+def test_the_metadata_of_a_source_are_those_of_its_documents(collection, shelf):
     source = make_source(collection, "folder", shelf.options)
     source.metadata = {"department": "sales"}
     save_source(source)
@@ -139,9 +128,7 @@ def test_the_metadata_of_a_source_are_those_of_its_documents(collection: Collect
         save_source(source)
 
 
-def test_sources_are_there_for_those_who_curate_the_collection_alone(
-    page: Client, collection: Collection, shelf: FolderRemote
-) -> None:
+def test_sources_are_there_for_those_who_curate_the_collection_alone(page, collection, shelf):
     source = make_source(collection, "folder", shelf.options)
     run_once(source)
     Collection.objects.filter(pk=collection.pk).update(visibility="granted")

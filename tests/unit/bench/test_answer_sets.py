@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +7,7 @@ from bench.beir import read_test_set
 from evaluation.exceptions import UnreadableTestSet
 
 
-def write_set(folder: Path, queries: list[dict[str, Any]], unanswerable: str | None = None) -> Path:
+def write_set(folder, queries, unanswerable=None):
     folder.mkdir()
     (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "Pay", "text": "Paid on the 25th."}\n')
     (folder / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
@@ -32,14 +28,12 @@ KNOWN = {"_id": "q1", "text": "When is pay paid?", "answers": ["the 25th"]}
         ([KNOWN], '{"_id": "u"}\n', "unanswerable.jsonl, line 1, has no 'text'"),
     ],
 )
-def test_what_is_wrong_with_a_set_is_told(
-    tmp_path: Path, queries: list[dict[str, Any]], unanswerable: str | None, complaint: str
-) -> None:
+def test_what_is_wrong_with_a_set_is_told(tmp_path, queries, unanswerable, complaint):
     with pytest.raises(UnreadableTestSet, match=complaint):
         read_beir_questions(write_set(tmp_path / "set", queries, unanswerable))
 
 
-def test_off_topic_questions_come_from_all_sets_alike(tmp_path: Path) -> None:
+def test_off_topic_questions_come_from_all_sets_alike(tmp_path):
     sets = [
         read_test_set(write_set(tmp_path / name, [{"_id": f"q{n}", "text": f"{name}{n}"} for n in range(10)]))
         for name in ("a", "b")
@@ -51,7 +45,7 @@ def test_off_topic_questions_come_from_all_sets_alike(tmp_path: Path) -> None:
     assert off_topic([], 4) == ()
 
 
-def test_a_selection_is_spread_over_the_whole() -> None:
+def test_a_selection_is_spread_over_the_whole():
     assert spread(range(10), 3) == [0, 3, 6]
     assert spread(range(3), 10) == [0, 1, 2]
     assert spread(range(3), None) == [0, 1, 2]

@@ -1,39 +1,23 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bench.answers.graded import (
-    GradedQuestion,
-    KeyFile,
-    Reply,
-    grade_reply,
-    read_graded,
-    run_graded,
-)
+from bench.answers.graded import GradedQuestion, KeyFile, Reply, grade_reply, read_graded, run_graded
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations
 
 LEAVE = {
-    "id": "a-1",
-    "corpus": "hr",
-    "question": "How long is it?",
-    "kind": "fact",
-    "must": ["12 weeks"],
-    "max_chars": 80,
-}
+    "id": "a-1", "corpus": "hr", "question": "How long is it?", "kind": "fact", "must": ["12 weeks"], "max_chars": 80,
+}  # fmt: skip
 
 
-def written(folder: Path, *rows: dict[str, Any]) -> Path:
+def written(folder, *rows):
     path = folder / "questions.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path: Path) -> None:
+def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path):
     (tmp_path / "hr").mkdir()
     (tmp_path / "hr" / "02 New Parent Leave.md").write_text('---\ntitle: "Parental leave"\n---\n# Leave é\n\n## More\n')
     key = "It is 12 weeks. (hr/02 New Parent Leave.md; hr/gone-file.pdf)"
@@ -54,8 +38,7 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path: Path) -> None:
     assert gone.is_called("The file that is gone")
     assert not gone.is_called("The file")
     assert (second.after, second.collection) == ("a-1", "")
-    assert third.expected == Expectations((), (), 80, refusal=True)
-    assert third.files == ()
+    assert (third.expected, third.files) == (Expectations((), (), 80, refusal=True), ())
 
 
 @pytest.mark.parametrize(
@@ -69,24 +52,24 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path: Path) -> None:
         ([{**LEAVE, "after": "a-9"}], "line 1: the question .a-9. of .after. is not above it"),
     ],
 )
-def test_bad_lines_are_told(tmp_path: Path, rows: list[dict[str, Any]], message: str) -> None:
+def test_bad_lines_are_told(tmp_path, rows, message):
     with pytest.raises(UnreadableTestSet, match=message):
         read_graded(written(tmp_path, *rows))
 
 
-def question(kind: str = "fact", corpus: str = "hr", **others: Any) -> GradedQuestion:
+def question(kind="fact", corpus="hr", **others):
     expected = others.pop("expected", Expectations(("12 weeks",), (), 20))
     return GradedQuestion("a-1", corpus, corpus, "How long?", kind, expected, **others)
 
 
-def test_a_cited_key_file_is_worth_a_point_and_a_reply_that_failed_nothing() -> None:
+def test_a_cited_key_file_is_worth_a_point_and_a_reply_that_failed_nothing():
     files = (KeyFile("hr/leave.md", frozenset({"parental leave"})),)
     assert grade_reply(question(files=files), Reply("Some.", cited=("Parental leave",))).points == 1
     assert grade_reply(question(files=files), Reply("Some.", cited=("Pay",))).points == 0
     assert grade_reply(question(), Reply("12 weeks", error="503 Busy")).points == 0
 
 
-def test_the_figures_of_a_run() -> None:
+def test_the_figures_of_a_run():
     refusal = Expectations(refusal=True)
     replies = {
         question(): Reply("12 weeks", seconds=1.0),
@@ -96,14 +79,13 @@ def test_the_figures_of_a_run() -> None:
         question("near_miss", "it", expected=refusal): Reply("Yes.", seconds=2.0),
         question("off_topic", expected=refusal): Reply("", error="broken"),
     }
-    told: list[int] = []
+    told = []
     run = run_graded(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
     assert told == [1, 2, 3, 4, 5, 6]
     assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it"))
     means = {kind: interval.mean for kind in run.kinds if (interval := run.points(kind=kind))}
     assert means == {"fact": 3.0, "list": 1.0, "near_miss": 1.5, "off_topic": 0.0}
     everything = run.points()
-    assert everything is not None
     assert (everything.mean, everything.low < everything.mean < everything.high) == (8 / 6, True)
     assert run.points(kind="fact", corpus="it") is None
     shares = {name: share.mean for name, share in run.shares().items() if share is not None}
@@ -117,6 +99,4 @@ def test_the_figures_of_a_run() -> None:
             "failed": 1 / 6,
         }
     )
-    seconds = run.seconds()
-    assert seconds is not None
-    assert seconds.p50 == 2.0
+    assert run.seconds().p50 == 2.0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -10,11 +8,11 @@ from bench.speed.texts import TOPICS, SyntheticCorpus
 CORPUS = SyntheticCorpus(500, seed=1)
 
 
-def words(text: str) -> set[str]:
+def words(text):
     return set(re.findall(r"\w+", text.lower()))
 
 
-def test_the_same_seed_gives_the_same_corpus_and_another_does_not() -> None:
+def test_the_same_seed_gives_the_same_corpus_and_another_does_not():
     small = SyntheticCorpus(40, seed=1)
     assert list(SyntheticCorpus(40, seed=1).documents()) == list(small.documents())
     other = SyntheticCorpus(40, seed=2)
@@ -22,7 +20,7 @@ def test_the_same_seed_gives_the_same_corpus_and_another_does_not() -> None:
     assert not set(other.questions(50)) & set(small.questions(50))
 
 
-def test_questions_match_as_large_a_share_of_the_passages_as_real_ones_do() -> None:
+def test_questions_match_as_large_a_share_of_the_passages_as_real_ones_do():
     passages = [words(passage.text) for document in CORPUS.documents() for passage in document.passages]
     stop_words = words("what is the of in a how do i with and why does not when or")
     asked = [words(question) - stop_words for question in CORPUS.questions(200)]
@@ -30,7 +28,7 @@ def test_questions_match_as_large_a_share_of_the_passages_as_real_ones_do() -> N
     assert 0.1 < np.median(shares) < 0.25
 
 
-def test_vectors_have_unit_length_and_the_spread_of_what_was_embedded() -> None:
+def test_vectors_have_unit_length_and_the_spread_of_what_was_embedded():
     random = np.random.default_rng(0)
     means = random.standard_normal((TOPICS, 16))
     spread = np.diag(np.linspace(0.05, 0.5, 16))

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +17,11 @@ from bench.tables.questions import halves, is_right, read_questions
         (["2"], ["2.5"], False),
     ],
 )
-def test_values_are_compared_as_numbers_days_and_sets(stated: list[str], expected: list[str], right: bool) -> None:
+def test_values_are_compared_as_numbers_days_and_sets(stated, expected, right):
     assert is_right(stated, expected) is right
 
 
-def test_every_other_table_judges(tmp_path: Path) -> None:
+def test_every_other_table_judges(tmp_path):
     rows = [{"id": str(at), "question": "q", "table": f"t{at}", "answers": ["1"]} for at in range(4)]
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = halves(read_questions(tmp_path))

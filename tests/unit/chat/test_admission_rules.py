@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import uuid
-from typing import Any
 
 import pytest
 
@@ -12,35 +9,35 @@ from chat.streaming.admission import RESERVED_SECONDS, Admission
 class Clock:
     now = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture
-def queue(clock: Clock, settings: Any) -> Admission:
+def queue(clock, settings):
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING, settings.CALLER_SHARE = 2, 3, 0.25
     return Admission(clock)
 
 
-def take(queue: Admission, caller: str = "") -> uuid.UUID:
+def take(queue, caller=""):
     answer_id = uuid.uuid4()
     queue.reserve(answer_id, caller)
     return answer_id
 
 
-def join(queue: Admission, caller: str = "") -> uuid.UUID:
+def join(queue, caller=""):
     answer_id = take(queue, caller)
     queue.join(answer_id, lambda: None)
     return answer_id
 
 
-def test_places_move_up_as_others_leave(queue: Admission) -> None:
-    woken: list[str] = []
+def test_places_move_up_as_others_leave(queue):
+    woken = []
     answers = [take(queue) for _ in range(5)]
     for number, answer in enumerate(answers):
         queue.join(answer, lambda number=number: woken.append(f"woken {number}"))
@@ -58,7 +55,7 @@ def test_places_move_up_as_others_leave(queue: Admission) -> None:
 
 
 @pytest.mark.parametrize(("processes", "places"), [(1, 5), (2, 2), (3, 2), (8, 1)])
-def test_a_process_has_its_part_of_the_places_and_at_least_one(queue: Admission, processes: int, places: int) -> None:
+def test_a_process_has_its_part_of_the_places_and_at_least_one(queue, processes, places):
     queue.processes = processes
     for _ in range(places):
         take(queue)
@@ -66,7 +63,7 @@ def test_a_process_has_its_part_of_the_places_and_at_least_one(queue: Admission,
         take(queue)
 
 
-def test_a_place_that_nobody_takes_is_free_again(queue: Admission, clock: Clock) -> None:
+def test_a_place_that_nobody_takes_is_free_again(queue, clock):
     answers = [take(queue) for _ in range(5)]
     queue.release(answers[0])
     take(queue)
@@ -80,7 +77,7 @@ def test_a_place_that_nobody_takes_is_free_again(queue: Admission, clock: Clock)
     assert queue.place(answers[1]) == 4
 
 
-def test_a_full_queue_asks_for_the_time_that_its_answers_take(queue: Admission, clock: Clock) -> None:
+def test_a_full_queue_asks_for_the_time_that_its_answers_take(queue, clock):
     waits = []
     for seconds in (10, 1000):
         for _ in range(10):
@@ -98,9 +95,7 @@ def test_a_full_queue_asks_for_the_time_that_its_answers_take(queue: Admission, 
     assert waits == [20, 60]
 
 
-def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_it(
-    queue: Admission, clock: Clock, settings: Any
-) -> None:
+def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_it(queue, clock, settings):
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 4, 8
     late = [take(queue, "flood") for _ in range(3)]
     clock.now += RESERVED_SECONDS

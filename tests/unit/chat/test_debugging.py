@@ -1,10 +1,7 @@
 """What the debug panel draws: the waterfalls, the words around a match, and the rows of candidates."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +17,7 @@ TIMINGS = {
 }  # fmt: skip
 
 
-def test_stages_follow_each_other_and_the_retrievers_begin_together() -> None:
+def test_stages_follow_each_other_and_the_retrievers_begin_together():
     bars = {bar.name: bar for bar in search_bars(TIMINGS)}
     assert [bar.start_ms for bar in bars.values()] == [0.0, 2.0, 3.0, 3.0, 3.0, 23.0, 25.0, 26.0, 36.0]
     assert list(bars)[:5] == ["reformulate", "classify", "legs", "vector", "lexical"]
@@ -31,7 +28,7 @@ def test_stages_follow_each_other_and_the_retrievers_begin_together() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(TIMINGS)), st.floats(0, 1e6)))
-def test_no_bar_leaves_the_waterfall(timings: dict[str, float]) -> None:
+def test_no_bar_leaves_the_waterfall(timings):
     for bar in search_bars(timings):
         assert 0 <= bar.left <= 100
         assert bar.left + bar.width <= 100.02
@@ -49,14 +46,14 @@ def test_no_bar_leaves_the_waterfall(timings: dict[str, float]) -> None:
         ({}, []),
     ],
 )
-def test_an_answer_is_searched_awaited_written_and_checked(moments: dict[str, float], bars: list[Any]) -> None:
+def test_an_answer_is_searched_awaited_written_and_checked(moments, bars):
     assert [(bar.name, bar.milliseconds) for bar in answer_bars(moments, 40.0)] == bars
 
 
 FILLER = "Some words that stand between the interesting ones and say nothing at all. " * 6
 
 
-def test_a_snippet_shows_the_text_around_the_first_match_and_marks_it() -> None:
+def test_a_snippet_shows_the_text_around_the_first_match_and_marks_it():
     text = f"{FILLER}The seal <kit> fits the pump. {FILLER}"
     html = snippet(text, [(text.index("seal"), text.index("seal") + 4)])
     assert "The <mark>seal</mark> &lt;kit&gt; fits the pump." in html
@@ -68,14 +65,14 @@ def test_a_snippet_shows_the_text_around_the_first_match_and_marks_it() -> None:
 
 
 @given(st.text(alphabet="ab \n<é", max_size=900), st.lists(st.tuples(st.integers(-5, 950), st.integers(-5, 950))))
-def test_a_snippet_is_a_piece_of_the_text(text: str, spans: list[tuple[int, int]]) -> None:
+def test_a_snippet_is_a_piece_of_the_text(text, spans):
     shown = unescape(re.sub("</?mark>", "", snippet(text, spans))).removeprefix("… ").removesuffix(" …")
     assert shown in text
     assert len(shown) <= FRAGMENT_CHARACTERS
 
 
-def test_kept_candidates_come_first_and_the_others_by_score() -> None:
-    def candidate(chunk_id: int, rank: int | None, score: float) -> Candidate:
+def test_kept_candidates_come_first_and_the_others_by_score():
+    def candidate(chunk_id, rank, score):
         scores = {Retriever.LEXICAL: SILENT, Retriever.VECTOR: RetrieverScore(1, 1.0, 1.0, 0.5, score)}
         return Candidate(chunk_id, score, scores, rank=rank, dropped="" if rank else "not among the first 1")
 

@@ -1,7 +1,5 @@
 """Calls, thoughts and signs of templates in a model's text are left out, however the text is cut."""
 
-from __future__ import annotations
-
 import pytest
 
 from chat.answering.machinery import MachineryStream
@@ -9,7 +7,7 @@ from chat.answering.machinery import MachineryStream
 CALL = '{"name": "ask_tables", "arguments": {"question": "How many?"}}'
 
 
-def filtered(text: str, cut: int, known: str = "") -> tuple[str, bool]:
+def filtered(text, cut, known=""):
     stream = MachineryStream(lambda piece: piece in known)
     shown = "".join(stream.feed(text[at : at + cut]) for at in range(0, len(text), cut)) + stream.close()
     return shown, stream.withheld
@@ -37,7 +35,7 @@ def filtered(text: str, cut: int, known: str = "") -> tuple[str, bool]:
         ("SOURCE [1] Manual, Weight\n> It is 3.\n>\n> > It hums.", "It is 3.\n\nIt hums."),
     ],
 )
-def test_machinery_is_left_out(text: str, shown: str, cut: int) -> None:
+def test_machinery_is_left_out(text, shown, cut):
     assert filtered(text, cut) == (shown, True)
 
 
@@ -54,10 +52,10 @@ def test_machinery_is_left_out(text: str, shown: str, cut: int) -> None:
         "SOURCES are many; 3 > 2, and\nSOUR is no source.",
     ],
 )
-def test_ordinary_text_passes(text: str, cut: int) -> None:
+def test_ordinary_text_passes(text, cut):
     assert filtered(text, cut) == (text, False)
 
 
 @pytest.mark.parametrize("text", [CALL, f"So:\n{CALL}\n", "The tag <think> opens a thought."])
-def test_what_stands_in_a_source_may_be_shown(text: str) -> None:
+def test_what_stands_in_a_source_may_be_shown(text):
     assert filtered(text, 3, known=f"{CALL} <think>") == (text, False)

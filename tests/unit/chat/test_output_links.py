@@ -1,7 +1,5 @@
 """Links of a model's answer: only addresses that stand in a source stay links, however they are written and cut."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -19,7 +17,7 @@ SOURCE = (
 KNOWN = known_addresses([source(SOURCE)])
 
 
-def shown(text: str, cut: int = 0) -> str:
+def shown(text, cut=0):
     stream = LinkStream(KNOWN, [SOURCE])
     pieces = [text[at : at + cut] for at in range(0, len(text), cut)] if cut else [text]
     return "".join([*map(stream.feed, pieces), stream.close()])
@@ -43,7 +41,7 @@ def shown(text: str, cut: int = 0) -> str:
         "Ratio 3:4, C:\\Temp\\x, 10:30, std::vector, and/or, //comment",
     ],
 )
-def test_what_stands_in_a_source_and_what_is_no_link_stays(text: str) -> None:
+def test_what_stands_in_a_source_and_what_is_no_link_stays(text):
     for cut in (0, 1, 3):
         assert shown(text, cut) == text
 
@@ -81,7 +79,7 @@ def test_what_stands_in_a_source_and_what_is_no_link_stays(text: str) -> None:
         ("www.(://)", "www[.] (: //)"),
     ],
 )
-def test_what_stands_in_no_source_is_broken(text: str, expected: str) -> None:
+def test_what_stands_in_no_source_is_broken(text, expected):
     for cut in (0, 1, 2, 5):
         assert shown(text, cut) == expected
     assert shown(shown(text)) == shown(text)
@@ -96,7 +94,7 @@ PARTS = st.sampled_from([*WORDS.split(), "\n", "\n\n", " ", "\t"])
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PARTS, max_size=14).map("".join), st.integers(1, 7))
-def test_no_reader_of_markdown_finds_another_link(text: str, cut: int) -> None:
+def test_no_reader_of_markdown_finds_another_link(text, cut):
     whole = shown(text)
     assert shown(text, cut) == whole
     for html in (False, True):
@@ -107,7 +105,7 @@ def test_no_reader_of_markdown_finds_another_link(text: str, cut: int) -> None:
                     assert canonical(href) in KNOWN or ":" not in href and not href.startswith(("//", "/\\", "%5C"))
 
 
-def test_addresses_are_compared_as_browsers_send_them() -> None:
+def test_addresses_are_compared_as_browsers_send_them():
     assert canonical("HTTP://A.example:80") == canonical("http://a.example/")
     assert canonical("https://a.example/\u00e9?q=%c3%a9") == "https://a.example/%C3%A9?q=%C3%A9"
     for never in ("ftp://a.example", "https://u:p@a.example/", "https://a.example\\@b", "//a.example", "https://", "x"):
@@ -120,8 +118,8 @@ def test_addresses_are_compared_as_browsers_send_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["[", "](", "<a ", "&#", "www.", "https://", "a@b.", "](:", "<a x>", "[a]:", "&#1;"])
-def test_the_work_is_proportional(text: str) -> None:
-    def seconds(count: int) -> float:
+def test_the_work_is_proportional(text):
+    def seconds(count):
         stream = LinkStream(KNOWN, [SOURCE])
         begun = time.process_time()
         stream.feed(text * (count // len(text)))

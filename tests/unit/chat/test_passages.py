@@ -1,16 +1,13 @@
 """What is quoted of the best passage, where its marker stands, and which place is marked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from chat.answering.evidence import Evidence
-from chat.answering.extractive import Quotation, quote
+from chat.answering.extractive import quote
 from chat.answering.passage import LONGEST_BLOCK, LONGEST_PROSE
 from chat.exceptions import NoAnswer
-from chat.types import ContextSource
 from tests.support.contexts import source
 
 TABLE = """# Errors
@@ -30,20 +27,20 @@ manage.py reconcile --all
 """
 
 
-def evidence(*closeness: float, probability: float = 0.9) -> Evidence:
+def evidence(*closeness, probability=0.9):
     return Evidence(probability, {}, by_words=False, closeness=dict(enumerate(closeness, start=1)))
 
 
-def quoted(question: str, *sources: ContextSource, closeness: tuple[float, ...] = (1.0, 0.0)) -> Quotation:
+def quoted(question, *sources, closeness=(1.0, 0.0)):
     return quote(question, sources, evidence(*closeness))
 
 
-def marked(quotation: Quotation) -> str:
+def marked(quotation):
     first = quotation.citations[0]
     return quotation.text[first.marked_start : first.marked_end] if first.marked_start is not None else ""
 
 
-def test_the_section_is_shown_whole_with_the_nearest_sentence_marked_and_cited() -> None:
+def test_the_section_is_shown_whole_with_the_nearest_sentence_marked_and_cited():
     text = "The pump is green. It weighs 3450 g.\n\nIt is sold in Utrecht.\n"
     quotation = quoted("How much does it weigh?", source(text))
     assert quotation.text == "The pump is green. It weighs 3450 g.\n\nIt is sold in Utrecht. [1]"
@@ -54,32 +51,31 @@ def test_the_section_is_shown_whole_with_the_nearest_sentence_marked_and_cited()
     assert citation.verbatim
 
 
-def test_a_passage_that_is_cut_within_its_block_is_shown_to_the_blocks_end() -> None:
+def test_a_passage_that_is_cut_within_its_block_is_shown_to_the_blocks_end():
     text = "The pump is green. It weighs 3450 g. Two people carry it.\n"
     assert quoted("weigh", source(text, passage=(0, 36))).text.endswith("Two people carry it. [1]")
 
 
-def test_other_sections_are_not_shown() -> None:
+def test_other_sections_are_not_shown():
     text = "## Size\n\nIt measures 20 cm.\n\n## Colour\n\nIt is green.\n"
     assert quoted("What is its colour?", source(text)).text == "**Colour**\n\nIt is green. [1]"
 
 
-def test_a_list_without_a_lead_in_stands_below_its_heading() -> None:
+def test_a_list_without_a_lead_in_stands_below_its_heading():
     text = "## Not covered\n\n- wear of seals\n- damage by frost\n\nA claim for frost is declined.\n"
     assert quoted("A claim after frost?", source(text)).text.startswith("**Not covered**\n\n- wear of seals")
     led_in = text.replace("\n\n- wear", "\n\nThese are:\n\n- wear")
     assert quoted("A claim after frost?", source(led_in)).text.startswith("These are:")
 
 
-def test_nothing_ends_in_a_colon_that_something_follows() -> None:
+def test_nothing_ends_in_a_colon_that_something_follows():
     steps = "To restore, do this:\n\n" + "\n".join(f"{n}. Step {n} " + "x" * 160 for n in range(1, 9))
-    text = "y" * LONGEST_PROSE + ".\n\n" + steps + "\n"
-    shown = quoted("How do I restore?", source(text)).text
+    shown = quoted("How do I restore?", source("y" * LONGEST_PROSE + ".\n\n" + steps + "\n")).text
     assert shown.startswith("To restore, do this:")
     assert "8. Step 8" in shown
 
 
-def test_of_a_section_longer_than_a_screen_what_stands_around_the_place_is_shown_and_it_goes_on() -> None:
+def test_of_a_section_longer_than_a_screen_what_stands_around_the_place_is_shown_and_it_goes_on():
     paragraphs = [f"Paragraph {n} says " + "words " * 30 for n in range(20)]
     shown = quoted("What does paragraph 10 say?", source("\n\n".join(paragraphs) + "\n")).text
     assert "Paragraph 10" in shown
@@ -87,7 +83,7 @@ def test_of_a_section_longer_than_a_screen_what_stands_around_the_place_is_shown
     assert shown.endswith(" … [1]")
 
 
-def test_a_long_table_shows_the_rows_around_the_marked_one_below_its_header() -> None:
+def test_a_long_table_shows_the_rows_around_the_marked_one_below_its_header():
     rows = "".join(f"| LNG-{n} | Meaning {n} | Advice {n} |\n" for n in range(200, 300))
     quotation = quoted("the meaning of LNG-250", source(TABLE + rows))
     assert quotation.text.startswith("| Code | Meaning | What to do |\n|---|---|---|\n")
@@ -96,26 +92,26 @@ def test_a_long_table_shows_the_rows_around_the_marked_one_below_its_header() ->
     assert "LNG-250" in marked(quotation)
 
 
-def test_a_table_has_its_marker_in_its_last_cell() -> None:
+def test_a_table_has_its_marker_in_its_last_cell():
     quotation = quoted("the meaning of LNG-102", source(TABLE))
     assert quotation.text.endswith("| LNG-103 | No such variable | Check the spelling [1] |")
     assert marked(quotation) == "| LNG-102 | Variable exists already | Use `setVar` |"
 
 
-def test_code_stands_below_what_announces_it_and_its_marker_below() -> None:
+def test_code_stands_below_what_announces_it_and_its_marker_below():
     shown = quoted("Which command reconciles the indexes after the restore?", source(CODE)).text
     assert "After the restore, reconcile the indexes:\n\n```sh\nmanage.py reconcile --all\n```" in shown
     assert shown.endswith("\n\n[1]")
 
 
-def test_of_records_the_nearest_row_alone_is_shown_without_a_mark() -> None:
+def test_of_records_the_nearest_row_alone_is_shown_without_a_mark():
     records = "sku: A-100; name: Valve; bar: 6\nsku: A-200; name: Pump; bar: 9\n"
     quotation = quoted("bar of the pump A-200", source(records))
     assert quotation.text == "sku: A-200; name: Pump; bar: 9 [1]"
     assert marked(quotation) == ""
 
 
-def test_a_second_passage_follows_that_is_nearly_as_near_and_says_something_else() -> None:
+def test_a_second_passage_follows_that_is_nearly_as_near_and_says_something_else():
     first = source("The pump weighs 3450 g.", marker=1, score=2.0)
     second = source("Weighing takes two people and a scale.", marker=2, score=1.0)
     quotation = quoted("weigh the pump", first, second, closeness=(1.0, 0.99))
@@ -125,45 +121,44 @@ def test_a_second_passage_follows_that_is_nearly_as_near_and_says_something_else
 
 
 @pytest.mark.parametrize(
-    ("text", "closeness"),
-    [("Weighing takes two people and a scale.", 0.5), ("The pump: weighs 3450 g", 0.99)],
+    ("text", "closeness"), [("Weighing takes two people and a scale.", 0.5), ("The pump: weighs 3450 g", 0.99)]
 )
-def test_no_second_passage_that_is_further_or_says_the_same(text: str, closeness: float) -> None:
+def test_no_second_passage_that_is_further_or_says_the_same(text, closeness):
     first = source("The pump weighs 3450 g.", marker=1, score=2.0)
     second = source(text, marker=2, score=1.0)
     assert "[2]" not in quoted("weigh the pump", first, second, closeness=(1.0, closeness)).text
 
 
-def test_the_best_source_is_quoted_wherever_it_stands() -> None:
+def test_the_best_source_is_quoted_wherever_it_stands():
     low = source("The pump is green.", marker=1, score=1.0)
     high = source("The pump weighs 3450 g.", marker=2, score=2.0)
     assert quoted("weigh", low, high, closeness=(0.5, 1.0)).text == "The pump weighs 3450 g. [2]"
 
 
-def test_a_source_that_answers_by_itself_is_quoted_before_a_higher_one_that_does_not() -> None:
+def test_a_source_that_answers_by_itself_is_quoted_before_a_higher_one_that_does_not():
     high = source("Neem uw medicijnen mee.", marker=1, score=2.0)
     low = source("The archive is encrypted.", marker=2, score=1.0)
     found = replace(evidence(0.1, 0.7), alone=frozenset({2}))
     assert quote("Welke versleuteling?", [high, low], found).text == "The archive is encrypted. [2]"
 
 
-def test_numbers_in_brackets_of_a_document_are_no_markers() -> None:
+def test_numbers_in_brackets_of_a_document_are_no_markers():
     quotation = quoted("weigh", source("It weighs 3450 g, see [7]. It is green."))
     assert [citation.marker for citation in quotation.citations] == [1]
     assert "⟦7⟧" in quotation.text
 
 
-def test_what_is_probably_not_answered_is_not_quoted() -> None:
+def test_what_is_probably_not_answered_is_not_quoted():
     with pytest.raises(NoAnswer):
         quote("weigh", [source("It weighs 3450 g.")], evidence(1.0, probability=0.1))
 
 
-def test_tags_of_templates_are_not_shown_but_in_code() -> None:
+def test_tags_of_templates_are_not_shown_but_in_code():
     text = "Set it {% if x %}in{% endif %} the menu {{< note >}}, with `{% raw %}` or {{ site.name }}.\n"
     assert quoted("the menu", source(text)).text == "Set it in the menu , with `{% raw %}` or . [1]"
 
 
-def test_a_table_of_contents_is_no_answer() -> None:
+def test_a_table_of_contents_is_no_answer():
     contents = (
         "# Guide\n\n- [Installing the pump](#installing)\n  - [Installing on Debian](debian.md)\n- [Removing it](#rm)\n"
     )

@@ -3,7 +3,7 @@ import pytest
 from chat.streaming import sse
 
 
-def parsed(frames: bytes) -> list[dict[str, str]]:
+def parsed(frames):
     """Events as a browser dispatches them (WHATWG HTML, 9.2.6)."""
     events, event, data, last_id = [], "", [], ""
     for line in frames.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -31,6 +31,6 @@ def parsed(frames: bytes) -> list[dict[str, str]]:
         ("a\r\nb\rc", "a\nb\nc"),
     ],
 )
-def test_data_arrives_as_it_was_and_without_an_id_the_one_before_stays(data: str, arrives: str) -> None:
+def test_data_arrives_as_it_was_and_without_an_id_the_one_before_stays(data, arrives):
     frames = sse.comment("open") + sse.retry(1000) + sse.encode("a", event="token", event_id="1-1")
     assert parsed(frames + sse.encode(data, event="done"))[1:] == [{"event": "done", "data": arrives, "id": "1-1"}]

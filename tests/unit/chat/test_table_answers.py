@@ -1,9 +1,6 @@
 """What a computation over a table looks like in an answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,7 +8,7 @@ from chat.answering.computed_text import MOST_ROWS, render_result
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 
 
-def row(place: int, *cells: tuple[str, str, str]) -> ResultRow:
+def row(place, *cells):
     """Cells as (column, text, unit); a column of digits is one of numbers."""
     made = (
         ResultCell(column, text, unit, 0, len(text), "number" if text[:1].isdigit() else "text")
@@ -21,25 +18,14 @@ def row(place: int, *cells: tuple[str, str, str]) -> ResultRow:
 
 
 WEIGHTS = TableResult(
-    operation=Operation.LOOK_UP,
-    document_id=1,
-    document_title="Catalogue",
-    caption="Catalogue",
-    columns=("sku", "weight_g"),
-    rows=(row(1, ("sku", "MX-1", ""), ("weight_g", "3450", "g")),),
-    conditions=(),
-    matched=1,
-    total=78,
-    value="",
-    targets=(1,),
-)
-TWO = (
-    row(1, ("sku", "MX-1", ""), ("weight_g", "3450", "g")),
-    row(2, ("sku", "MX_2*", ""), ("weight_g", "5200", "g")),
-)
+    operation=Operation.LOOK_UP, document_id=1, document_title="Catalogue", caption="Catalogue",
+    columns=("sku", "weight_g"), rows=(row(1, ("sku", "MX-1", ""), ("weight_g", "3450", "g")),), conditions=(),
+    matched=1, total=78, value="", targets=(1,),
+)  # fmt: skip
+TWO = (row(1, ("sku", "MX-1", ""), ("weight_g", "3450", "g")), row(2, ("sku", "MX_2*", ""), ("weight_g", "5200", "g")))
 
 
-def write(result: TableResult, language: str = "en") -> str:
+def write(result, language="en"):
     return render_result(result, language, lambda row: f"[{row.chunk_id}]")
 
 
@@ -62,16 +48,16 @@ RATES = (row(1, ("major", "Nursing", ""), ("Unemployment_rate", "0.177226407", "
         ),
     ],
 )
-def test_a_value_is_one_plain_sentence(changes: dict[str, Any], sentence: str) -> None:
+def test_a_value_is_one_plain_sentence(changes, sentence):
     assert write(replace(WEIGHTS, **changes)) == sentence
 
 
-def test_a_sentence_is_in_the_questions_language_and_needs_no_markers() -> None:
+def test_a_sentence_is_in_the_questions_language_and_needs_no_markers():
     assert write(WEIGHTS, "nl") == "weight van MX-1 is 3450 g [1]."
     assert render_result(WEIGHTS, "en", lambda _row: "") == "The weight of MX-1 is 3450 g."
 
 
-def test_rows_without_a_claim_say_how_they_were_chosen() -> None:
+def test_rows_without_a_claim_say_how_they_were_chosen():
     named = replace(WEIGHTS, operation=Operation.ROWS, rows=TWO, matched=2, conditions=("category = pump",))
     assert not named.is_computed
     assert WEIGHTS.is_computed
@@ -82,18 +68,12 @@ def test_rows_without_a_claim_say_how_they_were_chosen() -> None:
     assert write(replace(named, rows=TWO[:1], matched=1)) == "sku: MX-1; weight: 3450 g [1]"
 
 
-def test_a_count_says_what_it_counted_and_shows_some_rows() -> None:
+def test_a_count_says_what_it_counted_and_shows_some_rows():
     rows = tuple(row(place, ("sku", f"A{place}", ""), ("nut", "1", "")) for place in range(1, 10))
     counted = replace(
-        WEIGHTS,
-        operation=Operation.COUNT,
-        rows=rows,
-        conditions=("nut = yes",),
-        matched=37,
-        total=85,
-        targets=(),
+        WEIGHTS, operation=Operation.COUNT, rows=rows, conditions=("nut = yes",), matched=37, total=85, targets=(),
         value="37",
-    )
+    )  # fmt: skip
     lines = write(counted).splitlines()
     assert lines[0] == "There are 37 rows where nut = yes, of 85 in the table:"
     assert lines[2:5] == ["| sku |", "|---|", "| A1 [1] |"]
@@ -102,7 +82,7 @@ def test_a_count_says_what_it_counted_and_shows_some_rows() -> None:
     assert write(different).startswith("37 rows have 4 different values of nut:")
 
 
-def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are() -> None:
+def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are():
     rows = tuple(
         row(place, ("sku", f"A{place}", ""), ("weight_g", str(place), "g"), ("nut", "1", "")) for place in range(1, 51)
     )
@@ -115,27 +95,22 @@ def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are()
         matched=60,
     )
     lines = write(result).splitlines()
-    assert lines[:4] == [
-        "There are 60 rows where nut = yes, of 78 in the table:",
-        "",
-        "| sku | weight |",
-        "|---|---|",
-    ]
+    assert lines[:4] == ["There are 60 rows where nut = yes, of 78 in the table:", "", "| sku | weight |", "|---|---|"]
     assert lines[4] == "| A1 | 1 g [1] |"
     assert lines[-1] == f"… and {60 - MOST_ROWS} more"
 
 
-def test_a_mean_names_its_rows_and_its_unit() -> None:
+def test_a_mean_names_its_rows_and_its_unit():
     text = write(replace(WEIGHTS, operation=Operation.MEAN, rows=TWO, matched=2, value="4325"))
     assert text.splitlines()[0] == "The mean weight of 2 rows is 4325 g:"
     assert "| MX-1 | 3450 g [1] |" in text
 
 
-def test_no_value_is_set_off_in_bold() -> None:
+def test_no_value_is_set_off_in_bold():
     for operation in Operation:
         assert "**" not in write(replace(WEIGHTS, operation=operation, rows=TWO, matched=2, value="2"))
 
 
-def test_numbers_in_brackets_of_a_cell_are_no_markers() -> None:
+def test_numbers_in_brackets_of_a_cell_are_no_markers():
     noted = (row(1, ("sku", "A", ""), ("note", "see [2]", "")),)
     assert "[2]" not in write(replace(WEIGHTS, columns=("sku", "note"), rows=noted, is_markup=True))

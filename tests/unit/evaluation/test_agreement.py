@@ -1,7 +1,5 @@
 """How far an answer says what was expected: by words, numbers and negations, without an embedder."""
 
-from __future__ import annotations
-
 import pytest
 
 from chat.types import CheckedStatement
@@ -11,7 +9,7 @@ ANSWER = "The circulation pump weighs 3450 grams and moves water through the rad
 DUTCH = "De circulatiepomp weegt ongeveer drie kilo en verplaatst het water door alle radiatoren van het huis."
 
 
-def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float | None:
+def agrees(expected, text=ANSWER, *, refused=False):
     return agreement(text, refused=refused, expected=expected)
 
 
@@ -26,9 +24,7 @@ def agrees(expected: str, text: str = ANSWER, *, refused: bool = False) -> float
         (DUTCH, ANSWER, None),
     ],
 )
-def test_words_of_the_answer_agree_wholly_and_another_language_is_not_measured(
-    expected: str, text: str, found: float | None
-) -> None:
+def test_words_of_the_answer_agree_wholly_and_another_language_is_not_measured(expected, text, found):
     assert agrees(expected, text) == found
 
 
@@ -42,32 +38,31 @@ def test_words_of_the_answer_agree_wholly_and_another_language_is_not_measured(
         ("Dogs are welcome in the garden on a leash.", False),
     ],
 )
-def test_what_the_answer_bears_out_is_right_and_what_it_contradicts_is_wrong(expected: str, right: bool) -> None:
+def test_what_the_answer_bears_out_is_right_and_what_it_contradicts_is_wrong(expected, right):
     found = agrees(expected)
-    assert found is not None
     assert 0 <= found < 1
     assert (found >= RIGHT_AGREEMENT) is right
 
 
-def test_each_sentence_that_is_missing_costs_its_share() -> None:
+def test_each_sentence_that_is_missing_costs_its_share():
     whole, half = agrees("It weighs 3450 grams."), agrees("It weighs 3450 grams. The warehouse opens at noon.")
     missing = agrees("The warehouse opens at noon.")
     assert None not in (whole, half, missing)
-    assert half == pytest.approx((whole + missing) / 2)  # type: ignore[operator]
+    assert half == pytest.approx((whole + missing) / 2)
 
 
-def test_a_marker_is_no_word_of_the_answer() -> None:
+def test_a_marker_is_no_word_of_the_answer():
     assert agrees("1") == pytest.approx(agrees("7"), abs=0.2)
     assert agrees("1") != 1
 
 
-def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not() -> None:
+def test_a_refusal_is_right_where_it_is_expected_and_wrong_where_it_is_not():
     for refused in (True, False):
         assert agreement("Nobody knows.", refused=refused, expected="", expects_refusal=True) == float(refused)
     assert agrees("3450 grams", ANSWER, refused=True) == 0
 
 
-def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out() -> None:
+def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out():
     statements = [CheckedStatement(0, 1, (), 0.9, True), CheckedStatement(1, 2, (), 0.1, False)]
     unmeasured = CheckedStatement(2, 3, ())
     assert groundedness([*statements, unmeasured], refused=False) == 0.5
@@ -85,7 +80,7 @@ def test_groundedness_is_the_share_of_the_measured_sentences_that_are_borne_out(
         ("use `addVar` for it", "ADDVAR"),
     ],
 )
-def test_an_answer_is_held_whatever_its_case_punctuation_and_articles(text: str, answer: str) -> None:
+def test_an_answer_is_held_whatever_its_case_punctuation_and_articles(text, answer):
     assert holds_answer(text, ["something else", answer])
 
 
@@ -100,5 +95,5 @@ def test_an_answer_is_held_whatever_its_case_punctuation_and_articles(text: str,
         ("12.5 bar", ["5 bar", "12", "12.5 bars"]),
     ],
 )
-def test_parts_of_words_other_orders_and_nothing_are_not(text: str, answers: list[str]) -> None:
+def test_parts_of_words_other_orders_and_nothing_are_not(text, answers):
     assert not holds_answer(text, answers)

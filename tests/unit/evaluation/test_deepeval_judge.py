@@ -1,13 +1,10 @@
 """DeepEval in a process of its own, where it could phone home, read `.env` and write files, and does not."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from tests.support.judge_server import judge_server
 
@@ -40,7 +37,7 @@ assert measured.score == 0.5
 """
 
 
-def run(script: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(script, folder, **environment):
     cleared = {
         name: value
         for name, value in os.environ.items()
@@ -57,16 +54,15 @@ def run(script: str, folder: Path, **environment: str) -> subprocess.CompletedPr
     )
 
 
-def judged_in(folder: Path, url: str, **environment: str) -> dict[str, Any]:
+def judged_in(folder, url, **environment):
     (folder / ".env").write_text("CONFIDENT_API_KEY=leaked\nA_SECRET_OF_ENV=leaked\nDEEPEVAL_TELEMETRY_OPT_OUT=0\n")
     done = run(f"{RECORDER}\nURL = {url!r}\n{JUDGING}", folder, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    return json.loads(done.stdout)
 
 
-def test_only_the_judge_is_connected_to_and_nothing_read_or_written(tmp_path: Path) -> None:
+def test_only_the_judge_is_connected_to_and_nothing_read_or_written(tmp_path):
     environment = {"DEEPEVAL_TELEMETRY_OPT_OUT": "0", "DEEPEVAL_DISABLE_DOTENV": "0", "CONFIDENT_API_KEY": "k"}
     with judge_server() as server:
         told = judged_in(tmp_path, server.url, **environment, CI="true")
@@ -77,7 +73,7 @@ def test_only_the_judge_is_connected_to_and_nothing_read_or_written(tmp_path: Pa
     assert [path.name for path in tmp_path.rglob("*")] == [".env"]
 
 
-def test_deepeval_that_was_imported_unmuted_is_refused(tmp_path: Path) -> None:
+def test_deepeval_that_was_imported_unmuted_is_refused(tmp_path):
     done = run("import deepeval\nimport evaluation.judges.deepeval_judge", tmp_path, DEEPEVAL_DISABLE_DOTENV="1")
     assert done.returncode != 0
     assert "before its telemetry was turned off" in done.stderr

@@ -1,38 +1,36 @@
-from __future__ import annotations
-
 import pytest
 
 from evaluation.expectations import Expectations, Grade, clean_lines, grade
 
 
-def points(text: str, *must: str, must_not: tuple[str, ...] = (), longest: int | None = None, **others: bool) -> int:
+def points(text, *must, must_not=(), longest=None, **others):
     refused, cites = others.get("refused", False), others.get("cites_expected", False)
     return grade(text, refused=refused, expected=Expectations(must, must_not, longest), cites_expected=cites).points
 
 
-def test_all_that_is_expected_within_the_length_has_three_points() -> None:
+def test_all_that_is_expected_within_the_length_has_three_points():
     assert points("New parents get **12 weeks** of paid leave [1].", "12 weeks|twelve weeks", "paid", longest=60) == 3
 
 
 @pytest.mark.parametrize(("longest", "expected"), [(12, 3), (11, 2), (4, 2), (3, 1), (None, 3)])
-def test_a_complete_answer_loses_by_its_length(longest: int | None, expected: int) -> None:
+def test_a_complete_answer_loses_by_its_length(longest, expected):
     assert points("a 14 day run [12]", "14 day", longest=longest) == expected
 
 
-def test_half_of_it_has_one_point_less_has_none() -> None:
+def test_half_of_it_has_one_point_less_has_none():
     assert points("alpha", "alpha", "beta") == 1
     assert points("alpha", "alpha", "beta", "gamma") == 0
     assert points("alpha", "alpha", "beta", "gamma", cites_expected=True) == 1
 
 
-def test_what_must_not_be_there_leaves_one_point() -> None:
+def test_what_must_not_be_there_leaves_one_point():
     expected = Expectations(("12 weeks",), ("fewer than twelve",))
     assert grade("12 weeks, with fewer than twelve employees 6", refused=False, expected=expected) == Grade(
         1, (), ("fewer than twelve",), 44
     )
 
 
-def test_a_refusal_is_right_or_worth_nothing() -> None:
+def test_a_refusal_is_right_or_worth_nothing():
     assert grade("No.", refused=True, expected=Expectations(refusal=True)).points == 3
     assert grade("Yes.", refused=False, expected=Expectations(refusal=True)).points == 0
     refused = grade("14 days", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
@@ -52,7 +50,7 @@ def test_a_refusal_is_right_or_worth_nothing() -> None:
         ("It costs €14.50.", "€14.50"),
     ],
 )
-def test_what_is_held(text: str, must: str) -> None:
+def test_what_is_held(text, must):
     assert points(text, must) == 3
 
 
@@ -68,9 +66,9 @@ def test_what_is_held(text: str, must: str) -> None:
         ("a", "|"),
     ],
 )
-def test_what_is_not(text: str, must: str) -> None:
+def test_what_is_not(text, must):
     assert points(text, must, "other", "things") == 0
 
 
-def test_lines_that_say_nothing_are_left_out() -> None:
+def test_lines_that_say_nothing_are_left_out():
     assert clean_lines(["  a | b ", "", " \t", "c\nd"]) == ["a | b", "c d"]

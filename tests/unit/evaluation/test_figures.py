@@ -1,7 +1,5 @@
 """Numbers and days in sentences, tables and charts, as the reader's language writes them."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
@@ -27,7 +25,7 @@ MONTHS = {
         (lambda: percent(None), "–", "–"),
     ],
 )
-def test_numbers_in_both_languages(figure, english: str, dutch: str) -> None:
+def test_numbers_in_both_languages(figure, english, dutch):
     with translation.override("en"):
         assert figure() == english
     with translation.override("nl"):
@@ -35,7 +33,7 @@ def test_numbers_in_both_languages(figure, english: str, dutch: str) -> None:
 
 
 @pytest.mark.parametrize("language", MONTHS)
-def test_a_month_has_a_capital_where_the_language_has_one(language: str) -> None:
+def test_a_month_has_a_capital_where_the_language_has_one(language):
     with translation.override(language):
         assert [day_and_month(date(2026, month, 23)) for month in range(1, 13)] == [
             f"23 {name}" for name in MONTHS[language]

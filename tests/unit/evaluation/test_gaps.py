@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -13,11 +11,11 @@ SINCE = datetime(2026, 5, 1, tzinfo=UTC)
 DIRECTIONS = {"pump": [1, 0, 0, 0], "leave": [0, 1, 0, 0], "wifi": [0, 0, 1, 0]}
 
 
-def asked(number: int, question: str, day: float = 1) -> Unanswered:
+def asked(number, question, day=1):
     return Unanswered(f"{number:04}", question, SINCE + timedelta(days=day))
 
 
-def vector_of(question: str) -> np.ndarray:
+def vector_of(question):
     """Unit vectors: questions that hold the same word have a cosine of 0.8 or more."""
     (word,) = [word for word in DIRECTIONS if word in question] or ["wifi"]
     vector = np.array(DIRECTIONS[word], dtype=np.float32)
@@ -25,7 +23,7 @@ def vector_of(question: str) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def grouped(questions: list[Unanswered]):
+def grouped(questions):
     vectors = np.array([vector_of(words) for words in wordings(questions)], dtype=np.float32).reshape(-1, 4)
     return gaps(questions, vectors)
 

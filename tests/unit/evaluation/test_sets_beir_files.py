@@ -1,7 +1,5 @@
 """Queries and judgements from files; what is wrong with them is told with file and line."""
 
-from __future__ import annotations
-
 import pytest
 
 from evaluation.exceptions import UnreadableTestSet
@@ -12,7 +10,7 @@ QUERIES = b'{"_id": "q1", "text": "How heavy is\\n the pump?"}\n\n{"_id": 2, "te
 QRELS = b"query-id\tcorpus-id\tscore\nq1\tpump.md\t2\n2\thours.md\t1\nq1\tvalve.md\t0\nq9\tvalve.md\t1\n"
 
 
-def test_questions_with_what_was_judged() -> None:
+def test_questions_with_what_was_judged():
     first, second = read_questions(QUERIES, QRELS)
     assert (first.id, first.text) == ("q1", "How heavy is the pump?")
     assert [(one.source, one.grade) for one in first.judged] == [("pump.md", 2), ("valve.md", 0)]
@@ -20,7 +18,7 @@ def test_questions_with_what_was_judged() -> None:
     assert (second.id, second.expected_answer) == ("2", "Nobody.")
 
 
-def test_a_query_without_a_relevant_document_is_left_out() -> None:
+def test_a_query_without_a_relevant_document_is_left_out():
     (only,) = read_questions(QUERIES, b"q1\tpump.md\t1\n2\tpump.md\t0\n")
     assert only.id == "q1"
 
@@ -44,18 +42,18 @@ def test_a_query_without_a_relevant_document_is_left_out() -> None:
         (QUERIES, b"q7\tpump.md\t1", "judges no document relevant to any query"),
     ],
 )
-def test_bad_files_are_told_by_line(queries: bytes, qrels: bytes, message: str) -> None:
+def test_bad_files_are_told_by_line(queries, qrels, message):
     with pytest.raises(UnreadableTestSet) as caught:
         read_questions(queries, qrels)
     assert message in str(caught.value)
 
 
-def test_a_set_without_judgements_and_expectations_is_refused() -> None:
+def test_a_set_without_judgements_and_expectations_is_refused():
     with pytest.raises(UnreadableTestSet, match="There are no judgements"):
         read_questions(b'{"_id": "q1", "text": "How heavy is the pump?"}')
 
 
-def test_queries_that_say_what_is_expected_need_no_judgements() -> None:
+def test_queries_that_say_what_is_expected_need_no_judgements():
     refusal = b'{"_id": "q3", "text": "Who won?", "expects_refusal": true}\n'
     answered, refused = read_questions(QUERIES + refusal)
     assert (answered.text, answered.expected_answer, answered.expected.refusal) == ("Who?", "Nobody.", False)
@@ -77,12 +75,12 @@ def test_queries_that_say_what_is_expected_need_no_judgements() -> None:
         (b'{"_id": "q3", "text": "x", "expects_refusal": true}', "qrels.tsv, line 1, judges a document relevant to"),
     ],
 )
-def test_a_refusal_is_expected_or_it_is_not(query: bytes, message: str) -> None:
+def test_a_refusal_is_expected_or_it_is_not(query, message):
     with pytest.raises(UnreadableTestSet, match=message):
         read_questions(QUERIES + query, b"q3\tpump.md\t1\n")
 
 
-def test_a_query_says_what_its_answer_must_hold() -> None:
+def test_a_query_says_what_its_answer_must_hold():
     query = b'{"_id": "q3", "text": "When?", "must": [" 9\\n am|nine ", ""], "must_not": ["never"], "max_chars": 80}'
     *_, asked = read_questions(QUERIES + query)
     assert asked.expected == Expectations(("9 am|nine",), ("never",), 80)
@@ -98,6 +96,6 @@ def test_a_query_says_what_its_answer_must_hold() -> None:
         ('"max_chars": "80"', '"max_chars" is not a whole number'),
     ],
 )
-def test_bad_expectations_are_told_by_line(expected: str, message: str) -> None:
+def test_bad_expectations_are_told_by_line(expected, message):
     with pytest.raises(UnreadableTestSet, match=f"queries.jsonl, line 4: {message}"):
         read_questions(QUERIES + f'{{"_id": "q3", "text": "x", {expected}}}'.encode())

@@ -1,9 +1,6 @@
 """`docs/alerts.yml` names metrics and labels that exist, and calls late what the site itself calls so."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +10,7 @@ from prometheus_client import REGISTRY
 import ragsite.urls  # noqa: F401  (imports all that counts)
 from ragsite.operations.readiness import LATE_AFTER
 
-RULES: list[dict[str, Any]] = [
+RULES = [
     rule
     for group in yaml.safe_load((settings.BASE_DIR / "docs/alerts.yml").read_text())["groups"]
     for rule in group["rules"]
@@ -23,21 +20,21 @@ OTHER_LABELS = {"instance", "job", "le"}
 SUFFIXES = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum"]}
 
 
-def labels_by_metric() -> dict[str, set[str]]:
+def labels_by_metric():
     return {
-        collector._name + suffix: set(collector._labelnames)  # type: ignore[attr-defined]
+        collector._name + suffix: set(collector._labelnames)
         for collector in list(REGISTRY._collector_to_names)
         if hasattr(collector, "_labelnames")
-        for suffix in SUFFIXES.get(collector._type, [])  # type: ignore[attr-defined]
+        for suffix in SUFFIXES.get(collector._type, [])
     }
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
-def test_metrics_and_labels_exist(rule: dict[str, Any]) -> None:
+def test_metrics_and_labels_exist(rule):
     existing = labels_by_metric()
     used = re.findall(r"\b(ragsite_\w+)(?:\{([^}]*)\})?", rule["expr"])
     assert used
-    labels: set[str] = set()
+    labels = set()
     for name, matchers in used:
         assert name in existing, name
         assert set(re.findall(r"(\w+)\s*=", matchers)) <= existing[name]
@@ -51,7 +48,7 @@ def test_metrics_and_labels_exist(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 
-def test_queues_are_late_when_the_site_says_so() -> None:
+def test_queues_are_late_when_the_site_says_so():
     [expression] = [rule["expr"] for rule in RULES if rule["alert"] == "RagsiteQueueLate"]
     said = {queue: float(seconds) for queue, seconds in re.findall(r'queue="(\w+)"\}\) > (\d+)', expression)}
     assert said == {queue: late.total_seconds() for queue, late in LATE_AFTER.items()}

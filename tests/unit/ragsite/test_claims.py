@@ -1,13 +1,9 @@
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
-from ragsite.accounts.claims import Claims, read_claims, saml_claims, wanted_groups
+from ragsite.accounts.claims import read_claims, saml_claims, wanted_groups
 
 
-def read(userinfo: dict[str, Any], id_token: dict[str, Any] | None = None, **options: Any) -> Claims:
+def read(userinfo, id_token=None, **options):
     data = {"userinfo": userinfo, "id_token": id_token or {}}
     return read_claims(data, **{"groups_claim": "groups", "trust_email": False, **options})
 
@@ -24,12 +20,12 @@ def read(userinfo: dict[str, Any], id_token: dict[str, Any] | None = None, **opt
         (None, True, "ada@example.org"),
     ],
 )
-def test_an_address_counts_when_the_provider_answers_for_it(verified: Any, trusted: bool, email: str) -> None:
+def test_an_address_counts_when_the_provider_answers_for_it(verified, trusted, email):
     assert read({"email": " Ada@Example.org ", "email_verified": verified}, trust_email=trusted).email == email
 
 
 @pytest.mark.parametrize("email", [None, 7, ["a@example.org"]])
-def test_an_address_that_is_no_text_is_none(email: Any) -> None:
+def test_an_address_that_is_no_text_is_none(email):
     assert read({"email": email, "email_verified": True}).email == ""
 
 
@@ -44,29 +40,29 @@ def test_an_address_that_is_no_text_is_none(email: Any) -> None:
         ([7, "", " ", "x\0y", {"a": 1}], set()),
     ],
 )
-def test_groups_are_the_names_in_the_claim(value: Any, names: set[str]) -> None:
+def test_groups_are_the_names_in_the_claim(value, names):
     assert read({"groups": value}).groups == names
 
 
-def test_groups_are_found_inside_of_other_claims_and_in_the_id_token() -> None:
+def test_groups_are_found_inside_of_other_claims_and_in_the_id_token():
     assert read({"sub": "1"}, {"sub": "1", "groups": ["a"]}).groups == {"a"}
     assert read({"realm_access": {"roles": ["a"]}}, groups_claim="realm_access.roles").groups == {"a"}
     assert read({"https://x.example/groups": ["a"]}, groups_claim="https://x.example/groups").groups == {"a"}
     assert read({}, groups_claim="realm_access.roles").groups == set()
 
 
-def test_groups_that_the_provider_left_out_are_noticed() -> None:
+def test_groups_that_the_provider_left_out_are_noticed():
     assert read({}, {"_claim_names": {"groups": "src1"}}).groups_left_out
     assert not read({"groups": ["a"]}).groups_left_out
 
 
-def test_two_subjects_are_noticed() -> None:
+def test_two_subjects_are_noticed():
     assert read({"sub": "1"}, {"sub": "1"}).is_one_subject
     assert read({"sub": "1"}).is_one_subject
     assert not read({"sub": "1"}, {"sub": "2"}).is_one_subject
 
 
-def test_attributes_of_saml_are_claims_without_a_verified_address() -> None:
+def test_attributes_of_saml_are_claims_without_a_verified_address():
     data = saml_claims({"mail": ["Ada@example.org"], "groups": ["a", "b"], "email_verified": ["true"]}, "mail")
     untrusted = read_claims(data, groups_claim="groups", trust_email=False)
     assert (untrusted.email, untrusted.groups) == ("", {"a", "b"})
@@ -74,6 +70,6 @@ def test_attributes_of_saml_are_claims_without_a_verified_address() -> None:
     assert read_claims(saml_claims({}, "mail"), groups_claim="groups", trust_email=True).email == ""
 
 
-def test_a_mapping_renames_groups_and_leaves_out_the_others() -> None:
+def test_a_mapping_renames_groups_and_leaves_out_the_others():
     assert wanted_groups(frozenset({"8f0c", "other"}), {"8f0c": "Engineers"}) == {"Engineers"}
     assert wanted_groups(frozenset({"a", "b" * 151}), {}) == {"a"}

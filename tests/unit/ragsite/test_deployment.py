@@ -1,18 +1,15 @@
 """A web process with the settings that docs/operations.md gives for a site behind a proxy: `check --deploy` has nothing
 to say, and neither DeepEval nor, without a collector, OpenTelemetry is imported."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from django.conf import settings
 
 
-def documented() -> dict[str, str]:
+def documented():
     text = (settings.BASE_DIR / "docs/operations.md").read_text()
     section = text.split("## Behind a proxy")[1].split("\n## ")[0]
     block = re.search(r"```ini\n(.*?)```", section, re.DOTALL)
@@ -40,9 +37,7 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in unwanted))
 """
 
 
-def test_the_documented_settings_are_clean_what_is_switched_off_is_told_and_no_more_is_imported_than_needed(
-    tmp_path: Path,
-) -> None:
+def test_the_documented_settings_are_clean_what_is_switched_off_is_told_and_no_more_is_imported_than_needed(tmp_path):
     assert documented()["HTTPS"] == "true"
     checked = subprocess.run(
         [sys.executable, "-c", WEB_PROCESS],

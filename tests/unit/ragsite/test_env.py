@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -10,11 +8,11 @@ from tests.support.fresh_settings import fresh_settings
 
 
 @pytest.fixture
-def variable(monkeypatch: pytest.MonkeyPatch):
+def variable(monkeypatch):
     return lambda value: monkeypatch.setenv("VARIABLE", value)
 
 
-def test_pairs(variable) -> None:
+def test_pairs(variable):
     variable("8f0c=Engineers, /hr/pay = Pay roll")
     assert env.pairs("VARIABLE") == {"8f0c": "Engineers", "/hr/pay": "Pay roll"}
     variable("")
@@ -24,7 +22,7 @@ def test_pairs(variable) -> None:
         env.pairs("VARIABLE")
 
 
-def test_two_numbers(variable) -> None:
+def test_two_numbers(variable):
     variable("1.5, 0")
     assert env.two_numbers("VARIABLE", 1.2, 0.75) == (1.5, 0)
     variable("")
@@ -36,7 +34,7 @@ def test_two_numbers(variable) -> None:
 
 
 @pytest.mark.parametrize("value", ["https://id.example/realms/a/", "http://localhost:9400", "http://127.0.0.1:1/x", ""])
-def test_an_address_that_is_believed_is_encrypted_or_here(variable, value: str) -> None:
+def test_an_address_that_is_believed_is_encrypted_or_here(variable, value):
     variable(value)
     assert env.https_url("VARIABLE") == value.rstrip("/")
 
@@ -44,13 +42,13 @@ def test_an_address_that_is_believed_is_encrypted_or_here(variable, value: str) 
 @pytest.mark.parametrize(
     "value", ["http://id.example", "http://localhost.evil.example", "http://localhost@evil.example", "id.example"]
 )
-def test_other_addresses_are_refused(variable, value: str) -> None:
+def test_other_addresses_are_refused(variable, value):
     variable(value)
     with pytest.raises(ImproperlyConfigured, match="https://"):
         env.https_url("VARIABLE")
 
 
-def test_settings_are_explained_and_few_and_none_of_them_went() -> None:
+def test_settings_are_explained_and_few_and_none_of_them_went():
     text = (env.BASE_DIR / ".env.example").read_text()
     explained = set(re.findall(r"^#?([A-Z0-9_]+)=", text, re.MULTILINE))
     read = set()
@@ -71,20 +69,20 @@ def test_settings_are_explained_and_few_and_none_of_them_went() -> None:
         ("smtp://me%40a.example:p%3Aw@mail.example", ("mail.example", 587, "me@a.example", "p:w")),
     ],
 )
-def test_a_mail_server(variable, value: str, server: tuple[str, int, str, str]) -> None:
+def test_a_mail_server(variable, value, server):
     variable(value)
     assert env.mail_server("VARIABLE") == server
 
 
 @pytest.mark.parametrize("value", ["mail.example:25", "https://a:secret@mail.example", "smtp://a:secret@mail:port"])
-def test_an_address_that_is_no_mail_servers_is_refused_without_its_password(variable, value: str) -> None:
+def test_an_address_that_is_no_mail_servers_is_refused_without_its_password(variable, value):
     variable(value)
     with pytest.raises(ImproperlyConfigured, match="smtp://") as refused:
         env.mail_server("VARIABLE")
     assert "secret" not in str(refused.value)
 
 
-def test_what_is_derived_from_a_setting() -> None:
+def test_what_is_derived_from_a_setting():
     found = fresh_settings(SIGN_UP="Example.org, b.example", EMAIL_URL="smtp://m.example", ASK_RATE="7/h")
     assert (found.SIGN_UP, found.SIGN_UP_DOMAINS) == ("domain", ["example.org", "b.example"])
     assert found.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]["search"] == "14/h"
@@ -101,6 +99,6 @@ def test_what_is_derived_from_a_setting() -> None:
         ("AUDIT_DAYS", "1.5", "AUDIT_DAYS must be a whole number, not '1.5'"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused(name: str, value: str, sentence: str) -> None:
+def test_a_value_that_makes_no_sense_is_refused(name, value, sentence):
     with pytest.raises(ImproperlyConfigured, match=sentence):
         fresh_settings(**{name: value})

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -9,16 +6,14 @@ from ragsite.machine import available_cores, available_memory_mib
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 8), ("max 100000", 8), ("150000 100000", 2), ("20000 100000", 1)])
-def test_a_container_may_use_fewer_processors_than_there_are(
-    quota: str | None, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_may_use_fewer_processors_than_there_are(quota, cores, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)), raising=False)
     if quota is not None:
         (tmp_path / "cpu.max").write_text(f"{quota}\n")
     assert available_cores(tmp_path) == cores
 
 
-def test_memory_is_what_the_container_may_take(tmp_path: Path) -> None:
+def test_memory_is_what_the_container_may_take(tmp_path):
     whole = available_memory_mib(tmp_path)
     assert whole > 512
     (tmp_path / "memory.max").write_text("max\n")

@@ -1,11 +1,7 @@
 """deploy/kubernetes: manifests that Kubernetes takes, and that run what the Procfile runs."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from collections.abc import Iterator
-from typing import Any
 
 import kubernetes_validate
 import pytest
@@ -17,7 +13,7 @@ FOLDER = settings.BASE_DIR / "deploy" / "kubernetes"
 VERSION = "1.33"
 
 
-def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
+def manifests():
     for path in sorted(FOLDER.glob("*.yaml")):
         if path.name != "kustomization.yaml":
             for manifest in yaml.safe_load_all(path.read_text()):
@@ -28,11 +24,11 @@ MANIFESTS = dict(manifests())
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_kubernetes_takes_it(name: str) -> None:
+def test_kubernetes_takes_it(name):
     kubernetes_validate.validate(MANIFESTS[name], VERSION, strict=True)
 
 
-def test_they_run_what_the_procfile_runs() -> None:
+def test_they_run_what_the_procfile_runs():
     commands = dict(line.split(": ", 1) for line in (settings.BASE_DIR / "Procfile").read_text().splitlines())
     run = {
         name.partition(".")[0]: manifest["spec"]["template"]["spec"]["containers"][0]["command"]
@@ -45,12 +41,9 @@ def test_they_run_what_the_procfile_runs() -> None:
     assert run["scheduler"] == shlex.split(commands["beat"])
 
 
-def test_their_settings_are_settings_and_their_parts_are_there() -> None:
+def test_their_settings_are_settings_and_their_parts_are_there():
     known = set(re.findall(r"^#?([A-Z0-9_]+)=", (settings.BASE_DIR / ".env.example").read_text(), re.M))
-    given = {
-        *MANIFESTS["settings.yaml-ConfigMap"]["data"],
-        *MANIFESTS["secrets.example.yaml-Secret"]["stringData"],
-    }
+    given = {*MANIFESTS["settings.yaml-ConfigMap"]["data"], *MANIFESTS["secrets.example.yaml-Secret"]["stringData"]}
     # Amazon's own tools have the same names for these.
     assert given <= known | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"}
     kustomization = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())

@@ -1,11 +1,9 @@
 """What is written of a search is what is read of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import get_args, get_origin, get_type_hints
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,14 +11,7 @@ from hypothesis import strategies as st
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.dataclass_json import to_json
 from retrieval.search.trace import RerankTrace, RetrieverTrace
-from retrieval.types import (
-    BoostScore,
-    Candidate,
-    Reformulation,
-    RerankScore,
-    RetrieverScore,
-    RetrieverWeights,
-)
+from retrieval.types import BoostScore, Candidate, Reformulation, RerankScore, RetrieverScore, RetrieverWeights
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 st.register_type_strategy(
@@ -28,7 +19,7 @@ st.register_type_strategy(
 )
 
 
-def of_type(kind: Any) -> st.SearchStrategy[Any]:
+def of_type(kind):
     """Any value of a field; of several things, no more than two: a trace is large."""
     arguments = get_args(kind)
     if get_origin(kind) is tuple:
@@ -50,12 +41,12 @@ for kind in (
 
 @settings(max_examples=60)
 @given(st.from_type(AnswerTrace))
-def test_what_is_stored_comes_back(trace: AnswerTrace) -> None:
+def test_what_is_stored_comes_back(trace):
     assert read_trace(json.loads(json.dumps(to_json(trace)))) == trace
 
 
 @given(st.from_type(AnswerTrace))
-def test_readers_who_are_not_staff_see_no_error(trace: AnswerTrace) -> None:
+def test_readers_who_are_not_staff_see_no_error(trace):
     visible = trace.without_errors()
     assert not any(each.error for each in visible.retrievers)
     assert visible.rerank is None or not visible.rerank.error
@@ -66,14 +57,13 @@ def test_readers_who_are_not_staff_see_no_error(trace: AnswerTrace) -> None:
 
 
 @given(st.from_type(AnswerTrace))
-def test_a_trace_of_another_release_is_read(trace: AnswerTrace) -> None:
+def test_a_trace_of_another_release_is_read(trace):
     stored = to_json(trace)
     for name in ("assembly", "prompt"):
         del stored[name]
     read = read_trace({**stored, "unknown": 1})
-    assert read is not None
     assert (read.question, read.assembly) == (trace.question, {})
 
 
-def test_nothing_was_searched() -> None:
+def test_nothing_was_searched():
     assert read_trace({}) is None

@@ -1,18 +1,9 @@
 """What of a sentence can be checked."""
 
-from __future__ import annotations
-
 import pytest
 
 from chat.answering.support import extract_assertion
-from chat.answering.words import (
-    contradicts,
-    number_values,
-    numbers_asserted,
-    numbers_held,
-    split_words,
-    stems_of_word,
-)
+from chat.answering.words import contradicts, number_values, numbers_asserted, numbers_held, split_words, stems_of_word
 
 
 @pytest.mark.parametrize(
@@ -32,7 +23,7 @@ from chat.answering.words import (
         "***",
     ],
 )
-def test_what_cannot_be_checked_has_no_assertion(sentence: str) -> None:
+def test_what_cannot_be_checked_has_no_assertion(sentence):
     assert extract_assertion(sentence) is None
 
 
@@ -48,30 +39,27 @@ def test_what_cannot_be_checked_has_no_assertion(sentence: str) -> None:
         "De documenten vermelden het gewicht van de pomp.",
     ],
 )
-def test_what_can_be_checked_has_an_assertion(sentence: str) -> None:
+def test_what_can_be_checked_has_an_assertion(sentence):
     assert extract_assertion(sentence) is not None
 
 
-def test_talk_about_the_sources_is_no_part_of_an_assertion() -> None:
+def test_talk_about_the_sources_is_no_part_of_an_assertion():
     assertion = extract_assertion(
         "2. Based on the given passages, valves close (passage 3), according to source 2 [1]."
     )
-    assert assertion is not None
     assert [word.stem for word in assertion.words] == [*stems_of_word("valves"), *stems_of_word("close")]
     assert assertion.numbers == ()
 
 
-def test_words_stand_where_they_are_in_the_sentence() -> None:
+def test_words_stand_where_they_are_in_the_sentence():
     sentence = "- According to the documents, the pump weighs 3450 grams."
     assertion = extract_assertion(sentence)
-    assert assertion is not None
     assert [sentence[word.start : word.end] for word in assertion.words] == ["pump", "weighs", "3450", "grams"]
     assert len(assertion.text) == len(sentence)
 
 
-def test_names_are_capitalised_words_inside_a_sentence() -> None:
+def test_names_are_capitalised_words_inside_a_sentence():
     assertion = extract_assertion("Rotors were made by Mr. Pieterse of the World Health Organization at 20 C.")
-    assert assertion is not None
     expected = [
         *stems_of_word("Pieterse"),
         *stems_of_word("World"),
@@ -96,11 +84,11 @@ def test_names_are_capitalised_words_inside_a_sentence() -> None:
         ("3.2.1", {"3.2.1"}),
     ],
 )
-def test_a_number_is_what_english_or_dutch_may_mean_by_it(number: str, values: set[str]) -> None:
+def test_a_number_is_what_english_or_dutch_may_mean_by_it(number, values):
     assert number_values(number) == values
 
 
-def test_number_words_answer_but_do_not_ask() -> None:
+def test_number_words_answer_but_do_not_ask():
     assert numbers_asserted("one of two pumps, 4 valves") == (frozenset({"4"}),)
     assert {"2", "4", "3"} <= numbers_held("Twee pompen, vier kleppen, the third one")
 
@@ -119,9 +107,7 @@ def test_number_words_answer_but_do_not_ask() -> None:
         ("It is not possible to manage images with Terraform.", "Images cannot be managed with Terraform.", False),
     ],
 )
-def test_two_sentences_contradict_each_other_when_one_negates_what_the_other_holds(
-    one: str, other: str, expected: bool
-) -> None:
+def test_two_sentences_contradict_each_other_when_one_negates_what_the_other_holds(one, other, expected):
     stems = [frozenset(word.stem for word in split_words(text)) for text in (one, other)]
     assert contradicts(stems[0], one, stems[1], other) is expected
     assert contradicts(stems[1], other, stems[0], one) is expected

@@ -1,31 +1,26 @@
 """Each sentence of a model's answer gets the marker of the source that supports it, however the text is cut."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 
 from chat.answering.attribution import AttributionStream, Attributor, LoopingAnswer
 from chat.answering.verification import verify
-from chat.types import ContextSource
 from tests.support.contexts import source
 
 PUMP = "The pump weighs 3450 grams. It hums at night.\n\n```\nstart(pump)\nstop(pump)\n```\n"
 VALVE = "The red valve of the cellar closes at 5 bar. Mr. Jansen maintains it every Tuesday."
 
 
-def encode(texts: Sequence[str]) -> np.ndarray:
+def encode(texts):
     """Texts about pumps mean one thing, all others another."""
     return np.array([[1.0, 0.0] if "pomp" in text.lower() or "pump" in text.lower() else [0.0, 1.0] for text in texts])
 
 
-def sources() -> list[ContextSource]:
+def sources():
     return [source(PUMP), source(VALVE, marker=2)]
 
 
-def attributed(text: str, cut: int = 4) -> tuple[str, bool]:
+def attributed(text, cut=4):
     stream = AttributionStream(Attributor(sources(), {1, 2}, encode))
     shown = "".join(stream.feed(text[at : at + cut]) for at in range(0, len(text), cut))
     return shown + stream.close(), stream.gives_up
@@ -71,7 +66,7 @@ def attributed(text: str, cut: int = 4) -> tuple[str, bool]:
         ("Jansen", "Jansen [2]"),
     ],
 )  # fmt: skip
-def test_sentences_get_their_sources(text: str, shown: str, cut: int) -> None:
+def test_sentences_get_their_sources(text, shown, cut):
     assert attributed(text, cut) == (shown, False)
 
 
@@ -83,11 +78,11 @@ def test_sentences_get_their_sources(text: str, shown: str, cut: int) -> None:
         "De bronnen vermelden geen kleur.",
     ],
 )
-def test_an_answer_that_gives_up_is_held_back(text: str) -> None:
+def test_an_answer_that_gives_up_is_held_back(text):
     assert attributed(text) == ("", True)
 
 
-def test_a_sentence_without_support_is_unsupported_and_takes_no_marker_of_the_next() -> None:
+def test_a_sentence_without_support_is_unsupported_and_takes_no_marker_of_the_next():
     text, _ = attributed("The pump weighs 900 grams. The pump hums at night. I hope this helps!")
     first, second, last = verify(text, sources()).statements
     assert (first.markers, first.supported, second.markers, second.supported) == ((), False, (1,), True)
@@ -97,18 +92,17 @@ def test_a_sentence_without_support_is_unsupported_and_takes_no_marker_of_the_ne
 
 
 @pytest.mark.parametrize("text", ["The same is said again. " * 5, "It is one, and " * 10, "-=+*" * 40])
-def test_a_loop_is_noticed(text: str) -> None:
+def test_a_loop_is_noticed(text):
     with pytest.raises(LoopingAnswer):
         attributed(text)
 
 
-def test_rows_and_rules_are_no_loop() -> None:
-    text = "| a | b |\n| --- | --- |\n" + "".join(f"| x{number} | 1 |\n" for number in range(20))
-    attributed(text)
+def test_rows_and_rules_are_no_loop():
+    attributed("| a | b |\n| --- | --- |\n" + "".join(f"| x{number} | 1 |\n" for number in range(20)))
     attributed(f"Title\n{'-' * 200}\n\nThe pump hums at night.")
 
 
-def test_an_answer_in_another_language_is_attributed_by_meaning_and_numbers() -> None:
+def test_an_answer_in_another_language_is_attributed_by_meaning_and_numbers():
     text = "Het gewicht van de pomp is 3450 gram, zoals hier staat. De pomp zelf kost in totaal 900 euro per stuk."
     shown, _ = attributed(text)
     assert shown == text.replace("staat.", "staat. [1]")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from chat.answering.citations import (
@@ -32,11 +30,11 @@ from chat.answering.citations import (
         ("~~~\na⟦2⟧ = ⟦1, 3⟧\n~~~\n⟦2⟧", "~~~\na[2] = [1, 3]\n~~~\n⟦2⟧"),
     ],
 )
-def test_only_known_markers_stay(text: str, kept: str) -> None:
+def test_only_known_markers_stay(text, kept):
     assert keep_known_markers(text, {1, 2}) == kept
 
 
-def test_a_documents_own_numbers_are_written_otherwise() -> None:
+def test_a_documents_own_numbers_are_written_otherwise():
     text = "See [2], [1; 3] and values[0]; run `a[2]`:\n\n```\nb[2]\n```\n"
     assert quoted(text) == text.replace("[", "⟦").replace("]", "⟧")
     assert quote_for_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
@@ -57,13 +55,13 @@ def test_a_documents_own_numbers_are_written_otherwise() -> None:
         ("[1]", [(1, "")]),
     ],
 )
-def test_a_marker_speaks_for_the_words_before_it(text: str, expected: list[tuple[int, str]]) -> None:
+def test_a_marker_speaks_for_the_words_before_it(text, expected):
     found = list(cited_words(text))
     assert [(marker.number, words) for marker, words in found] == expected
     assert [marker for marker, _ in found] == find_markers(text)
     assert all(text[marker.start : marker.end] == f"[{marker.number}]" for marker, _ in found)
 
 
-def test_markers_go_and_code_stays() -> None:
+def test_markers_go_and_code_stays():
     text = "Take the first [1], `values[1]`, of them [2][3]:\n\n```\nprint(values[2])\n```\n\n[1]"
     assert remove_markers(text) == "Take the first , `values[1]`, of them :\n\n```\nprint(values[2])\n```\n\n"

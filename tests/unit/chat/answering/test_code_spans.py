@@ -1,7 +1,5 @@
 """Where the code is in a text, whole or still being written."""
 
-from __future__ import annotations
-
 import pytest
 
 from chat.answering.citations import blank_code, find_code, find_undecided
@@ -29,7 +27,7 @@ from chat.answering.citations import blank_code, find_code, find_undecided
         ("A ` stray\n```\ncode\n```\nand `", ["```\ncode\n```"]),
     ],
 )
-def test_code_stands_between_fences_and_backticks(text: str, code: list[str]) -> None:
+def test_code_stands_between_fences_and_backticks(text, code):
     assert [text[each.start : each.end] for each in find_code(text)] == code
     left = blank_code(text)
     assert len(left) == len(text)
@@ -37,7 +35,7 @@ def test_code_stands_between_fences_and_backticks(text: str, code: list[str]) ->
     assert not any(each in left for each in code)
 
 
-def test_a_block_says_its_fence_and_whether_it_ends() -> None:
+def test_a_block_says_its_fence_and_whether_it_ends():
     assert [(each.fence, each.is_open) for each in find_code("`a`\n~~~~\nb\n~~~~\n```c\nd")] == [
         ("", False),
         ("~~~~", False),
@@ -60,5 +58,5 @@ def test_a_block_says_its_fence_and_whether_it_ends() -> None:
         ("```\na\n```\nb", "```\na\n```\nb"),
     ],
 )
-def test_what_may_still_become_code_or_a_marker_is_undecided(text: str, sure: str) -> None:
+def test_what_may_still_become_code_or_a_marker_is_undecided(text, sure):
     assert text[: find_undecided(text)] == sure

@@ -1,20 +1,16 @@
 """The one decision on refusal, and the place of a passage that is nearest to a question."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.evidence import Evidence, nearest_unit, unknown_names, weigh
-from chat.types import ContextSource
+from chat.answering.evidence import nearest_unit, unknown_names, weigh
 from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.closeness import Calibration
-from retrieval.search.trace import RetrieverTrace, SearchTrace, StageStatus
+from retrieval.search.trace import RetrieverTrace, StageStatus
 from retrieval.types import Candidate, Retriever, RetrieverScore
 from tests.support.contexts import source
 from tests.support.traces import example_trace
@@ -22,7 +18,7 @@ from tests.support.traces import example_trace
 SCALE = Calibration(unrelated=0.2, answering=0.6, unrelated_texts=0.1, across_languages=True)
 
 
-def trace(found: Mapping[int, tuple[float | None, float | None]]) -> SearchTrace:
+def trace(found):
     """A search that found these passages: by chunk id the cosine and the share of the question's words."""
     candidates = tuple(
         Candidate(
@@ -36,11 +32,11 @@ def trace(found: Mapping[int, tuple[float | None, float | None]]) -> SearchTrace
     return example_trace(question="weight of the pump", query="weight of the pump", candidates=candidates)
 
 
-def weighed(cosine: float | None, share: float | None) -> Evidence:
+def weighed(cosine, share):
     return weigh(trace({1: (cosine, share)}), [source("The pump is green.")], SCALE)
 
 
-def test_a_near_passage_with_the_questions_words_is_answerable_and_a_far_one_is_hopeless() -> None:
+def test_a_near_passage_with_the_questions_words_is_answerable_and_a_far_one_is_hopeless():
     assert weighed(0.6, 1.0).is_answerable
     far = weighed(0.1, 0.0)
     assert far.is_hopeless
@@ -48,22 +44,19 @@ def test_a_near_passage_with_the_questions_words_is_answerable_and_a_far_one_is_
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
-def test_nearer_passages_and_more_words_never_lower_the_confidence(
-    first: float, second: float, some: float, other: float
-) -> None:
+def test_nearer_passages_and_more_words_never_lower_the_confidence(first, second, some, other):
     low = weighed(min(first, second), min(some, other))
-    high = weighed(max(first, second), max(some, other))
-    assert 0 <= low.probability <= high.probability <= 1
+    assert 0 <= low.probability <= weighed(max(first, second), max(some, other)).probability <= 1
 
 
-def test_the_best_of_the_sources_counts_on_each_number() -> None:
+def test_the_best_of_the_sources_counts_on_each_number():
     both = [source("One.", marker=1), source("Two.", marker=2)]
     evidence = weigh(trace({1: (0.6, 0.1), 2: (0.2, 0.9)}), both, SCALE)
     assert evidence.features == pytest.approx({"closeness": 1.0, "coverage": 0.9})
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
 
 
-def test_near_passages_are_the_closest_and_in_another_language_less_close_ones_too() -> None:
+def test_near_passages_are_the_closest_and_in_another_language_less_close_ones_too():
     asked = replace(trace({1: (0.26, 0.0), 2: (0.5, 0.0), 3: (0.26, 0.0)}), query="When is the clinic open for you?")
     dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
     english = [source("The clinic is open and the network is for all of you.", marker=marker) for marker in (2, 3)]
@@ -71,14 +64,14 @@ def test_near_passages_are_the_closest_and_in_another_language_less_close_ones_t
     assert weigh(asked, [dutch, *english], replace(SCALE, across_languages=False)).near == (2,)
 
 
-def test_rows_of_a_table_have_the_language_of_the_text_around_them() -> None:
+def test_rows_of_a_table_have_the_language_of_the_text_around_them():
     rows = source("De bezoekuren zijn voor iedereen.\n\n| C4 | 10.00 – 20.00 |")
     rows = replace(rows, block=replace(rows.block, best=replace(rows.block.best, content="| C4 | 10.00 – 20.00 |")))
     asked = replace(trace({1: (0.36, 0.0)}), query="When is the visit for you?")
     assert weigh(asked, [rows], SCALE).is_answerable
 
 
-def test_of_documents_in_another_language_only_unmistakable_names_are_missed() -> None:
+def test_of_documents_in_another_language_only_unmistakable_names_are_missed():
     unknown = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=("monday", "wifi"))
     asked = replace(trace({1: (0.6, 0.0)}), query="Is there WiFi in the clinic on Monday?", retrievers=(unknown,))
     dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
@@ -100,9 +93,7 @@ def test_of_documents_in_another_language_only_unmistakable_names_are_missed() -
         ("Wie beantrage ich Urlaub?", ("urlaub",), []),
     ],
 )
-def test_a_name_that_no_document_has_counts_against_an_answer(
-    question: str, unknown: tuple[str, ...], names: list[str]
-) -> None:
+def test_a_name_that_no_document_has_counts_against_an_answer(question, unknown, names):
     retriever = RetrieverTrace(Retriever.LEXICAL, StageStatus.OK, unknown_words=unknown)
     found = replace(trace({1: (0.6, 0.4)}), query=question)
     asked = replace(found, retrievers=(retriever,))
@@ -113,9 +104,7 @@ def test_a_name_that_no_document_has_counts_against_an_answer(
 
 
 @pytest.mark.parametrize(("cosine", "calibration"), [(None, SCALE), (0.6, None)])
-def test_without_vectors_or_a_calibration_words_alone_decide(
-    cosine: float | None, calibration: Calibration | None
-) -> None:
+def test_without_vectors_or_a_calibration_words_alone_decide(cosine, calibration):
     evidence = weigh(trace({1: (cosine, 1.0)}), [source("The pump.")], calibration)
     assert evidence.by_words
     assert evidence.is_answerable
@@ -125,55 +114,52 @@ def test_without_vectors_or_a_calibration_words_alone_decide(
     assert not nothing.is_hopeless
 
 
-def test_where_keyword_search_did_not_answer_the_words_of_the_passage_are_compared() -> None:
+def test_where_keyword_search_did_not_answer_the_words_of_the_passage_are_compared():
     assert weighed(0.6, None).features["coverage"] == pytest.approx(0.5)
 
 
-def test_a_passage_in_another_language_needs_no_common_words() -> None:
+def test_a_passage_in_another_language_needs_no_common_words():
     dutch = source("De bezoekuren van de afdeling zijn van twee tot drie uur in de middag.")
     asked = replace(trace({1: (0.44, 0.0)}), query="Wat zijn de tijden van het bezoek aan de kinderen?")
     assert not weigh(asked, [dutch], SCALE).is_answerable
     english = replace(asked, query="When may I visit the ward, and what are the hours?")
     assert weigh(english, [dutch], SCALE).is_answerable
-    far = replace(trace({1: (0.28, 0.0)}), query=english.query)
-    assert not weigh(far, [dutch], SCALE).is_answerable
+    assert not weigh(replace(trace({1: (0.28, 0.0)}), query=english.query), [dutch], SCALE).is_answerable
 
 
-def test_sources_that_answer_by_their_own_numbers_are_named() -> None:
+def test_sources_that_answer_by_their_own_numbers_are_named():
     both = [source("One.", marker=1), source("Two.", marker=2), source("Three.", marker=3)]
     evidence = weigh(trace({1: (0.2, 0.4), 2: (0.5, 0.8), 3: (0.2, 1.0)}), both, SCALE)
     assert evidence.is_answerable
     assert evidence.alone == {2, 3}
 
 
-def test_no_sources_no_confidence() -> None:
+def test_no_sources_no_confidence():
     assert weigh(trace({}), [], SCALE).probability == 0.0
 
 
-def nearest(question: str, found: ContextSource) -> str:
+def nearest(question, found):
     unit = nearest_unit(question, found)
     return unit.text if unit is not None else ""
 
 
-def test_the_unit_with_most_of_the_questions_words_is_nearest() -> None:
+def test_the_unit_with_most_of_the_questions_words_is_nearest():
     text = "The pump is green.\n\nThe pump weighs four kilos. It is sold in Utrecht.\n"
     assert nearest("Where is the pump sold?", source(text)) == "It is sold in Utrecht."
     assert nearest("How much does the pump weigh?", source(text)) == "The pump weighs four kilos."
 
 
-def test_of_units_that_hold_the_same_words_the_one_with_most_of_their_letters_is_taken() -> None:
+def test_of_units_that_hold_the_same_words_the_one_with_most_of_their_letters_is_taken():
     text = "# Pump\n\nThe pump is green. The pump weighs four kilos. The pump is sold in Utrecht.\n"
     assert nearest("What is the weight of the pump?", source(text)) == "The pump weighs four kilos."
 
 
-def test_of_units_that_hold_no_word_the_nearest_in_meaning_is_taken() -> None:
+def test_of_units_that_hold_no_word_the_nearest_in_meaning_is_taken():
     assert nearest("Hoe zwaar is hij?", source("It is green. It weighs four kilos.")) == "It weighs four kilos."
 
 
-def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(texts: Sequence[str]) -> None:
+def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(monkeypatch, caplog):
+    def fail(texts):
         raise EmbeddingFailed("down")
 
     monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
@@ -181,10 +167,10 @@ def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(
     assert "does not answer" in caplog.text
 
 
-def test_only_the_best_passage_of_a_source_is_looked_at() -> None:
+def test_only_the_best_passage_of_a_source_is_looked_at():
     text = "The pump weighs 3450 g.\n\nThe pump is green.\n"
     assert nearest("What does the pump weigh?", source(text, passage=(25, 43))) == "The pump is green."
 
 
-def test_a_passage_without_words_has_no_nearest_place() -> None:
+def test_a_passage_without_words_has_no_nearest_place():
     assert nearest_unit("pump", source("---")) is None

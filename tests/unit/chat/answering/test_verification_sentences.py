@@ -1,7 +1,5 @@
 """The sentences of an answer, and which markers speak for each."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from chat.answering.citations import cited_sentences
 
 
-def sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
+def sentences(text):
     return [(text[each.start : each.end], each.markers) for each in cited_sentences(text)]
 
 
@@ -34,14 +32,14 @@ def sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
         ("Dr. Jansen wrote it. [1]", [("Dr. Jansen wrote it.", (1,))]),
     ],
 )
-def test_markers_speak_for_the_sentences_before_them(text: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:
+def test_markers_speak_for_the_sentences_before_them(text, expected):
     assert sentences(text) == expected
 
 
 @given(
     st.lists(st.sampled_from(["A word. ", "Two [1]", "[2]", "\n\n", "- ", "| x |", "\n", "```", "# H", "1. ", "é."]))
 )
-def test_sentences_are_in_order_and_never_overlap(pieces: list[str]) -> None:
+def test_sentences_are_in_order_and_never_overlap(pieces):
     text = "".join(pieces)
     end = 0
     for sentence in cited_sentences(text):

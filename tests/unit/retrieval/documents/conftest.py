@@ -1,13 +1,9 @@
 """Small files of each format, written byte by byte where a library would hide what matters."""
 
-from __future__ import annotations
-
 import io
 import time
 import zipfile
-from collections.abc import Callable, Sequence
 
-import docx.document
 import pytest
 
 from retrieval.documents.extraction import ExtractionLimits
@@ -20,24 +16,16 @@ from tests.support import bombs
 LIMITS = ExtractionLimits(max_bytes=30_000_000, max_text_chars=2_000_000, max_pages=500)
 WITHIN = sandbox_limits(256, 1.5, LIMITS)
 
-Run = tuple[float, float, float, str] | str
 """The left end of a text's base line from the lower left corner, the size of its font, and the text, in points; or what
 draws a line."""
 
 
-def pdf(
-    pages: Sequence[str | Sequence[Run]],
-    *,
-    protected: bool = False,
-    title: str = "",
-    outline: Sequence[tuple[str, int]] = (),
-    image_only: bool = False,
-) -> bytes:
+def pdf(pages, *, protected=False, title="", outline=(), image_only=False):
     """A PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it;
     ``outline`` holds (title, page from 0). One that is ``protected`` asks for a password.
     """
     first_page = 5
-    objects: dict[int, bytes] = {}
+    objects = {}
     kids = " ".join(f"{first_page + 2 * at} 0 R" for at in range(len(pages)))
     first_mark = first_page + 2 * len(pages)
     marks = f" /Outlines {first_mark} 0 R" if outline else ""
@@ -67,12 +55,12 @@ def pdf(
     return bombs.pdf(objects, trailer)
 
 
-def _pdf_lines(page: str) -> bytes:
+def _pdf_lines(page):
     rows = b"".join(b"<%s> Tj T*\n" % line.encode("cp1252").hex().encode() for line in page.split("\n"))
     return b"BT /F1 11 Tf 14 TL 60 740 Td\n" + rows + b"ET"
 
 
-def _pdf_runs(runs: Sequence[Run]) -> bytes:
+def _pdf_runs(runs):
     return b"".join(
         run.encode() + b"\n"
         if isinstance(run, str)
@@ -81,24 +69,24 @@ def _pdf_runs(runs: Sequence[Run]) -> bytes:
     )
 
 
-def _pdf_string(text: str) -> bytes:
+def _pdf_string(text):
     return b"<%s>" % ("\ufeff" + text).encode("utf-16-be").hex().encode()
 
 
-def docx_bytes(document: docx.document.Document) -> bytes:
+def docx_bytes(document):
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
 
 
-def repacked(data: bytes, entries: dict[str, bytes]) -> bytes:
+def repacked(data, entries):
     """A ZIP file with some of its entries replaced or added."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
     return bombs.zipped(kept | entries)
 
 
-def read_within_limits(data: bytes, name: str) -> str:
+def read_within_limits(data, name):
     """Reads a hostile file in the sandbox, and cuts its text; the sentence by which it was rejected, empty if it was
     read. Fails where either takes too long, or where the sentence is none for people."""
     started = time.monotonic()
@@ -123,25 +111,25 @@ def read_within_limits(data: bytes, name: str) -> str:
 
 
 @pytest.fixture
-def make_pdf() -> Callable[..., bytes]:
+def make_pdf():
     return pdf
 
 
 @pytest.fixture
-def save_docx() -> Callable[[docx.document.Document], bytes]:
+def save_docx():
     return docx_bytes
 
 
 @pytest.fixture
-def make_zip() -> Callable[[dict[str, bytes]], bytes]:
+def make_zip():
     return bombs.zipped
 
 
 @pytest.fixture
-def repack() -> Callable[[bytes, dict[str, bytes]], bytes]:
+def repack():
     return repacked
 
 
 @pytest.fixture
-def read_hostile() -> Callable[[bytes, str], str]:
+def read_hostile():
     return read_within_limits

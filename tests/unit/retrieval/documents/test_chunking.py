@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +9,6 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.text.chunking import (
     MAX_CONTEXT_CHARS,
     SPECIAL_TOKENS,
-    TextChunk,
     chunk,
     content_hash,
     embedding_text,
@@ -20,23 +16,23 @@ from retrieval.text.chunking import (
 )
 
 
-def count_words(texts: Sequence[str]) -> list[int]:
+def count_words(texts):
     """Words and marks, long words by their length: a stand-in for word pieces, and additive as they are."""
     return [sum((len(word) + 7) // 8 for word in re.findall(r"\w+|[^\w\s]", text)) for text in texts]
 
 
-def count_pairs(texts: Sequence[str]) -> list[int]:
+def count_pairs(texts):
     """A count that is not additive: two texts joined cost more than both alone."""
     return [count + count // 20 for count in count_words(texts)]
 
 
-def markdown(source: str) -> ExtractedText:
+def markdown(source):
     return extract(source.encode(), "a.md")
 
 
-def path_at(extracted: ExtractedText, offset: int) -> tuple[str, ...]:
+def path_at(extracted, offset):
     """The heading path at an offset, computed anew from the marks."""
-    path: list[tuple[int, str]] = []
+    path = []
     for section in extracted.sections:
         if section.start > offset:
             break
@@ -44,9 +40,8 @@ def path_at(extracted: ExtractedText, offset: int) -> tuple[str, ...]:
     return tuple(title for _, title in path)
 
 
-def check(extracted: ExtractedText, chunks: list[TextChunk], budget: int, count: object = count_words) -> None:
+def check(extracted, chunks, budget, count=count_words):
     """All that holds for any text and any budget."""
-    assert callable(count)
     text = extracted.text
     covered = [False] * len(text)
     for passage in chunks:
@@ -92,7 +87,7 @@ SOURCES = st.lists(st.one_of(HEADINGS, PROSE, CODE, TABLE, LONG, st.text(max_siz
     is_additive=True,
 )
 @example(source="```\nx = call(y)\nx = call(y)\nx = call(y)\nx = call(y)\n```", budget=30, is_additive=False)
-def test_any_markdown_is_covered_within_budget_under_its_headings(source: str, budget: int, is_additive: bool) -> None:
+def test_any_markdown_is_covered_within_budget_under_its_headings(source, budget, is_additive):
     try:
         extracted = markdown(source)
     except DocumentRejected:
@@ -114,13 +109,11 @@ def test_any_markdown_is_covered_within_budget_under_its_headings(source: str, b
     spans=st.lists(st.tuples(st.integers(0, 299), st.integers(1, 80)), max_size=5),
     budget=st.integers(4, 40),
 )
-def test_marks_at_any_offsets_are_survived(
-    text: str, marks: list[tuple[int, int]], spans: list[tuple[int, int]], budget: int
-) -> None:
+def test_marks_at_any_offsets_are_survived(text, marks, spans, budget):
     sections = tuple(
         Section(start, level, f"t{start}") for start, level in sorted(dict(marks).items()) if start < len(text)
     )
-    protected: list[Span] = []
+    protected = []
     for start, size in sorted(spans):
         if start + size <= len(text) and (not protected or protected[-1].end <= start):
             protected.append(Span(start, start + size))
@@ -131,25 +124,24 @@ def test_marks_at_any_offsets_are_survived(
 SENTENCES = " ".join(f"Sentence number {n} says something of note." for n in range(40))
 
 
-def test_prose_is_cut_at_sentence_ends_with_about_a_fifth_of_overlap() -> None:
+def test_prose_is_cut_at_sentence_ends_with_about_a_fifth_of_overlap():
     chunks = chunk(markdown(f"# T\n\n{SENTENCES}"), count_words, 80)
     assert len(chunks) > 3
     for before, after in zip(chunks, chunks[1:], strict=False):
         assert before.text.endswith(".")
         assert after.text.startswith("Sentence")
-        shared = count_words([before.text[after.start - before.start :]])[0]
-        assert 0.1 * 78 <= shared <= 0.2 * 78
+        assert 0.1 * 78 <= count_words([before.text[after.start - before.start :]])[0] <= 0.2 * 78
     assert max(sizes := count_words([passage.text for passage in chunks])) < 1.5 * min(sizes)
 
 
-def test_sections_do_not_share_text() -> None:
+def test_sections_do_not_share_text():
     chunks = chunk(markdown(f"# One\n\n{SENTENCES}\n\n# Two\n\n{SENTENCES}"), count_words, 80)
     border = next(passage.start for passage in chunks if passage.heading_path == ("Two",))
     assert all(passage.end <= border for passage in chunks if passage.heading_path == ("One",))
     assert {passage.heading_path for passage in chunks} == {("One",), ("Two",)}
 
 
-def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not() -> None:
+def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not():
     fits = "```\n" + "\n".join(f"line_{n} = value" for n in range(12)) + "\n```"
     long = "```\n" + "\n".join(f"row_{n} = value" for n in range(60)) + "\n```"
     chunks = chunk(markdown(f"# T\n\n{SENTENCES[:300]}\n\n{fits}\n\n{SENTENCES[:300]}\n\n{long}\n"), count_words, 80)
@@ -161,20 +153,20 @@ def test_blocks_stay_whole_where_they_fit_and_break_at_lines_where_not() -> None
     assert sum(part.count("row_7 = value") for part in parts) == 1
 
 
-def test_a_large_block_of_long_lines_breaks_at_no_other_place() -> None:
+def test_a_large_block_of_long_lines_breaks_at_no_other_place():
     lines = [" ".join(f"w{n}x{at}" for at in range(45)) for n in range(6)]
     chunks = chunk(markdown("```\n" + "\n".join(lines) + "\n```\n"), count_words, 80)
     assert all(line in lines or line == "```" for passage in chunks for line in passage.text.split("\n"))
 
 
-def test_a_block_is_not_parted_from_the_line_that_introduces_it() -> None:
+def test_a_block_is_not_parted_from_the_line_that_introduces_it():
     filler = " ".join(["Words fill this up here."] * 9)
     source = f"# T\n\n{filler}\n\nRun it like so:\n\n```\nmake run all of it now please\n```\n\n{filler}\n"
     (holder,) = [passage for passage in chunk(markdown(source), count_words, 70) if "make run" in passage.text]
     assert "Run it like so:" in holder.text
 
 
-def test_small_siblings_are_joined_under_their_parent_and_large_ones_not() -> None:
+def test_small_siblings_are_joined_under_their_parent_and_large_ones_not():
     small = markdown("# Top\n\nIntro words.\n\n## A\n\nShort.\n\n## B\n\nShort too.\n")
     (joined,) = chunk(small, count_words, 200)
     assert joined.heading_path == ("Top",)
@@ -186,7 +178,7 @@ def test_small_siblings_are_joined_under_their_parent_and_large_ones_not() -> No
     assert [passage.heading_path for passage in chunk(markdown(top), count_words, 256)] == [("H0",), ("H1",), ("H2",)]
 
 
-def test_a_heading_without_a_text_goes_with_what_follows() -> None:
+def test_a_heading_without_a_text_goes_with_what_follows():
     """At the end of the passage before, it would take away that passage's own headings."""
     source = (
         f"# Leader\n\n## Term\n\nOne year.\n\n## Vote\n\nBy all.\n\n# Committee\n\n## Powers\n\n{SENTENCES[:200]}\n"
@@ -196,36 +188,35 @@ def test_a_heading_without_a_text_goes_with_what_follows() -> None:
     assert (second.heading_path, second.text[:11]) == (("Committee", "Powers"), "# Committee")
 
 
-def test_an_unbroken_line_is_cut_hard() -> None:
+def test_an_unbroken_line_is_cut_hard():
     extracted = ExtractedText("x" * 5_000_00, "text/plain", "t")
     chunks = chunk(extracted, lambda texts: [1] * len(texts), 256)
     assert max(len(passage.text) for passage in chunks) <= 16 * 256
     assert "".join(passage.text for passage in chunks) == extracted.text
 
 
-def test_the_page_is_the_one_the_passage_starts_on() -> None:
+def test_the_page_is_the_one_the_passage_starts_on():
     text = "One two three.\n\nFour five six.\n"
     extracted = ExtractedText(text, "application/pdf", "t", (), (Page(1, 0, 14), Page(2, 16, 30)))
     assert [passage.page for passage in chunk(extracted, count_words, 9)] == [1, 2]
 
 
-def test_nothing_to_cut_and_nothing_to_cut_with() -> None:
+def test_nothing_to_cut_and_nothing_to_cut_with():
     assert chunk(ExtractedText(" \n ", "text/plain", "t"), count_words, 50) == []
     with pytest.raises(ValueError, match="budget must exceed"):
         chunk(ExtractedText("x", "text/plain", "t"), count_words, SPECIAL_TOKENS)
 
 
-def test_the_context_names_title_and_headings_once_within_its_length() -> None:
+def test_the_context_names_title_and_headings_once_within_its_length():
     assert heading_context("Guide", ["guide", "Setup"]) == "Guide > Setup"
     assert heading_context("", []) == ""
     assert embedding_text("Guide", ["Setup"], "x") == "Guide > Setup\nx"
     assert embedding_text("", [], "x") == "x"
-    long = heading_context("Guide", ["m" * 90, "n" * 90, "Last one"])
-    assert long == f"Guide > {'n' * 90} > Last one"
+    assert heading_context("Guide", ["m" * 90, "n" * 90, "Last one"]) == f"Guide > {'n' * 90} > Last one"
     assert len(heading_context("T" * 500, ["h" * 500])) <= MAX_CONTEXT_CHARS
 
 
-def test_the_hash_ignores_white_space_and_sees_words_and_headings() -> None:
+def test_the_hash_ignores_white_space_and_sees_words_and_headings():
     assert content_hash("a  b\n", ["H"]) == content_hash("a b", ["H"])
     assert (
         len(
@@ -243,7 +234,7 @@ def test_the_hash_ignores_white_space_and_sees_words_and_headings() -> None:
         ("n,square", "{n},{n}", 1),
     ],
 )
-def test_rows_of_a_catalogue_are_passages_of_their_own(header: str, row: str, passages: int) -> None:
+def test_rows_of_a_catalogue_are_passages_of_their_own(header, row, passages):
     rows = "\n".join(row.format(n=n) for n in range(9))
     extracted = extract(f"{header}\n{rows}\n".encode(), "catalogue.csv")
     chunks = chunk(extracted, count_words, 256)

@@ -1,10 +1,7 @@
 """A format is one module and one registration; everything that depends on formats follows."""
 
-from __future__ import annotations
-
 import importlib
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,7 +19,7 @@ TOY_BYTES = b"TOY1wIND UP *here*"
 
 
 @pytest.fixture
-def _toy_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _toy_format(monkeypatch):
     monkeypatch.setattr(formats, "_formats", [*formats._formats])
     importlib.import_module(TOY)
     yield
@@ -30,7 +27,7 @@ def _toy_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_toy_format")
-def test_one_registration_is_all_that_a_new_format_needs() -> None:
+def test_one_registration_is_all_that_a_new_format_needs():
     assert formats.detect(TOY_BYTES, "a.bin").kind == "a toy"
     with pytest.raises(DocumentRejected, match="a.toy is not a toy although its name says so"):
         formats.detect(b"words", "a.toy")
@@ -54,21 +51,21 @@ def test_one_registration_is_all_that_a_new_format_needs() -> None:
 
 
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])
-def test_a_document_of_an_unknown_format_is_shown_as_text(media_type: str) -> None:
+def test_a_document_of_an_unknown_format_is_shown_as_text(media_type):
     """Not as numbered source code."""
     page = page_context(Document(source="a.unknown", media_type=media_type), DocumentText(text="A book.\n"), {})
     assert not page["is_code"]
     assert page["parts"] == ["A book.\n"]
 
 
-def test_no_two_formats_share_an_extension_or_a_media_type() -> None:
+def test_no_two_formats_share_an_extension_or_a_media_type():
     extensions = [extension for known in formats._formats for extension in known.extensions]
     media_types = [known.media_type for known in formats.read_formats()]
     assert len(extensions) == len(set(extensions))
     assert len(media_types) == len(set(media_types))
 
 
-def test_the_page_on_formats_lists_what_is_registered() -> None:
+def test_the_page_on_formats_lists_what_is_registered():
     page = formats_table.PAGE.read_text()
     assert formats_table.written(page) == page, "run `python -m tests.support.formats_table`"
     assert formats_table.table() in page

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from prometheus_client import REGISTRY
 
@@ -14,34 +12,34 @@ class Broken(Exception):
 class Clock:
     now = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture
-def tested(clock: Clock) -> Breaker:
+def tested(clock):
     return Breaker("tested", failures=3, seconds=30.0, clock=clock)
 
 
-def call(tested: Breaker, error: Exception | None = None) -> str:
+def call(tested, error=None):
     with tested.call(Broken):
         if error is not None:
             raise error
     return "answered"
 
 
-def fail(tested: Breaker, times: int) -> None:
+def fail(tested, times):
     for _ in range(times):
         with pytest.raises(Broken):
             call(tested, Broken())
 
 
-def test_it_opens_after_so_many_failures_in_a_row(tested: Breaker) -> None:
+def test_it_opens_after_so_many_failures_in_a_row(tested):
     fail(tested, 2)
     assert call(tested) == "answered"
     fail(tested, 2)
@@ -52,7 +50,7 @@ def test_it_opens_after_so_many_failures_in_a_row(tested: Breaker) -> None:
         call(tested)
 
 
-def test_one_trial_at_a_time_decides(tested: Breaker, clock: Clock) -> None:
+def test_one_trial_at_a_time_decides(tested, clock):
     fail(tested, 3)
     clock.now += 29.9
     with pytest.raises(Open):
@@ -65,7 +63,7 @@ def test_one_trial_at_a_time_decides(tested: Breaker, clock: Clock) -> None:
     assert call(tested) == "answered"
 
 
-def test_a_trial_that_fails_opens_it_for_as_long_again(tested: Breaker, clock: Clock) -> None:
+def test_a_trial_that_fails_opens_it_for_as_long_again(tested, clock):
     fail(tested, 3)
     clock.now += 31
     fail(tested, 1)
@@ -76,7 +74,7 @@ def test_a_trial_that_fails_opens_it_for_as_long_again(tested: Breaker, clock: C
     assert call(tested) == "answered"
 
 
-def test_a_trial_that_tells_nothing_lets_the_next_one_try(tested: Breaker, clock: Clock) -> None:
+def test_a_trial_that_tells_nothing_lets_the_next_one_try(tested, clock):
     fail(tested, 3)
     clock.now += 31
     with pytest.raises(KeyError):
@@ -85,7 +83,7 @@ def test_a_trial_that_tells_nothing_lets_the_next_one_try(tested: Breaker, clock
     assert call(tested) == "answered"
 
 
-def test_a_trial_whose_thread_died_keeps_nobody_out_for_ever(tested: Breaker, clock: Clock) -> None:
+def test_a_trial_whose_thread_died_keeps_nobody_out_for_ever(tested, clock):
     fail(tested, 3)
     clock.now += 31
     tested.enter()
@@ -93,14 +91,14 @@ def test_a_trial_whose_thread_died_keeps_nobody_out_for_ever(tested: Breaker, cl
     assert call(tested) == "answered"
 
 
-def test_other_errors_do_not_count(tested: Breaker) -> None:
+def test_other_errors_do_not_count(tested):
     for _ in range(5):
         with pytest.raises(KeyError):
             call(tested, KeyError("of another kind"))
     assert tested.state is BreakerState.CLOSED
 
 
-def test_a_question_asks_once_what_fails(tested: Breaker) -> None:
+def test_a_question_asks_once_what_fails(tested):
     with deadline.limit(60.0):
         fail(tested, 1)
         for _ in range(3):
@@ -111,14 +109,14 @@ def test_a_question_asks_once_what_fails(tested: Breaker) -> None:
         assert call(tested) == "answered"
 
 
-def test_a_question_without_time_asks_nobody(tested: Breaker) -> None:
+def test_a_question_without_time_asks_nobody(tested):
     with deadline.limit(0.0), pytest.raises(Open, match="time is over"):
         call(tested)
     assert tested.state is BreakerState.CLOSED
 
 
-def test_its_state_is_a_metric_and_listed(tested: Breaker, clock: Clock) -> None:
-    def is_open() -> float | None:
+def test_its_state_is_a_metric_and_listed(tested, clock):
+    def is_open():
         return REGISTRY.get_sample_value("ragsite_breaker_open", {"part": "tested"})
 
     assert is_open() == 0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,19 +6,19 @@ import pytest
 from retrieval.infrastructure import deadline
 
 
-def test_without_a_question_a_part_has_its_own_time() -> None:
+def test_without_a_question_a_part_has_its_own_time():
     assert deadline.current() is None
     assert deadline.seconds_left(7.0) == 7.0
 
 
-def test_a_part_has_no_more_than_what_is_left() -> None:
+def test_a_part_has_no_more_than_what_is_left():
     with deadline.limit(5.0):
         assert deadline.seconds_left(2.0) == 2.0
         assert 4.0 < deadline.seconds_left(60.0) <= 5.0
     assert deadline.seconds_left(60.0) == 60.0
 
 
-def test_an_inner_limit_never_gives_more_time() -> None:
+def test_an_inner_limit_never_gives_more_time():
     with deadline.limit(5.0):
         with deadline.limit(60.0):
             assert deadline.seconds_left(60.0) <= 5.0
@@ -29,13 +27,13 @@ def test_an_inner_limit_never_gives_more_time() -> None:
         assert deadline.seconds_left(60.0) > 1.0
 
 
-def test_time_that_is_over_is_none_left() -> None:
+def test_time_that_is_over_is_none_left():
     with deadline.limit(0.0):
         time.sleep(0.001)
         assert deadline.seconds_left(3.0) == 0.0
 
 
-def test_the_time_of_a_stage_begins_with_its_thread() -> None:
+def test_the_time_of_a_stage_begins_with_its_thread():
     with ThreadPoolExecutor(1) as pool, deadline.limit(60.0):
         for _ in range(2):
             pool.submit(time.sleep, 0.3)
@@ -48,7 +46,7 @@ def test_the_time_of_a_stage_begins_with_its_thread() -> None:
             queued.result(0.2)
 
 
-def test_a_thread_of_a_pool_inherits_it_in_a_stage() -> None:
+def test_a_thread_of_a_pool_inherits_it_in_a_stage():
     with ThreadPoolExecutor(1) as pool, deadline.limit(5.0) as outer:
         assert pool.submit(deadline.current).result() is None
         assert deadline.Stage(pool, deadline.current).result(60.0) is outer

@@ -1,12 +1,9 @@
 """Requests to model servers end in their time, however the server spends it, and their errors quote no request."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import httpx2
@@ -35,11 +32,11 @@ DRIPS = {
 
 
 @contextmanager
-def dripping_server(kind: str, seconds: float) -> Iterator[str]:
+def dripping_server(kind, seconds):
     """The address of a server that sends a byte now and then, for ``seconds`` unless the caller leaves."""
     listener = socket.create_server(("127.0.0.1", 0))
 
-    def drip(connection: socket.socket) -> None:
+    def drip(connection):
         head, piece = DRIPS[kind]
         ends_at = time.monotonic() + seconds
         with connection, suppress(OSError):
@@ -49,7 +46,7 @@ def dripping_server(kind: str, seconds: float) -> Iterator[str]:
                 connection.sendall(piece)
                 time.sleep(0.1)
 
-    def accept() -> None:
+    def accept():
         with suppress(OSError):
             while True:
                 threading.Thread(target=drip, args=(listener.accept()[0],), daemon=True).start()
@@ -60,27 +57,26 @@ def dripping_server(kind: str, seconds: float) -> Iterator[str]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def rerank(url: str) -> object:
+def rerank(url):
     return HttpReranker(url).score_texts("pump", ["a pump"], SECONDS)
 
 
-def embed(url: str) -> object:
+def embed(url):
     return OpenAICompatibleEmbedder(url, "", "tiny", 3, query_timeout_seconds=SECONDS).embed_query("pump")
 
 
-def reword(url: str) -> object:
+def reword(url):
     return ChatModel(url, "", "tiny", SECONDS).complete([{"role": "user", "content": "pump"}])
 
 
-def judge(url: str) -> object:
+def judge(url):
     return JudgeModel(url, "", "tiny", SECONDS)._post({})
 
 
-def write(url: str) -> object:
-    async def first() -> object:
+def write(url):
+    async def first():
         client = CompletionClient(ChatEndpoint(url, "", "tiny"), silence_seconds=60)
-        request = Request([], time.monotonic() + SECONDS, 10, offers_tables=False)
-        return await anext(client.deltas(request))
+        return await anext(client.deltas(Request([], time.monotonic() + SECONDS, 10, offers_tables=False)))
 
     return asyncio.run(first())
 
@@ -90,7 +86,7 @@ WAYS = [*((ask, kind) for ask in (rerank, write) for kind in DRIPS), *((ask, "bo
 
 
 @pytest.mark.parametrize(("ask", "kind"), WAYS)
-def test_a_request_is_over_in_its_time(ask: Callable[[str], object], kind: str) -> None:
+def test_a_request_is_over_in_its_time(ask, kind):
     with dripping_server(kind, seconds=6) as url:
         started = time.monotonic()
         with pytest.raises((RerankFailed, EmbeddingFailed, ModelFailed, GenerationFailed)):
@@ -98,8 +94,8 @@ def test_a_request_is_over_in_its_time(ask: Callable[[str], object], kind: str) 
         assert time.monotonic() - started < SECONDS + 1.5
 
 
-def test_a_server_that_reads_slowly_is_left_in_time() -> None:
-    def read(listener: socket.socket) -> None:
+def test_a_server_that_reads_slowly_is_left_in_time():
+    def read(listener):
         connection, _ = listener.accept()
         with connection:
             # Each write takes less than its time, all of them 15 s.
@@ -114,7 +110,7 @@ def test_a_server_that_reads_slowly_is_left_in_time() -> None:
         assert time.monotonic() - started < 3
 
 
-def test_a_proxy_that_the_environment_names_is_asked_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_the_environment_names_is_asked_and_bounded(monkeypatch):
     with dripping_server("headers", seconds=6) as url:
         monkeypatch.setenv("HTTP_PROXY", url)
         started = time.monotonic()
@@ -123,7 +119,7 @@ def test_a_proxy_that_the_environment_names_is_asked_and_bounded(monkeypatch: py
         assert 0.4 < time.monotonic() - started < 2.5
 
 
-def test_without_a_limit_each_read_has_its_own_time() -> None:
+def test_without_a_limit_each_read_has_its_own_time():
     with dripping_server("body", seconds=0.7) as url, bounded_client() as client:
         with pytest.raises(httpx2.RemoteProtocolError):  # it broke off
             client.get(url, timeout=0.5)
@@ -142,5 +138,5 @@ BODY = {"model": "tiny", "messages": [{"role": "user", "content": "How heavy is\
         ("bad text: the MX-9920-W pump", False),
     ],
 )
-def test_what_quotes_the_request_is_left_out(said: str, is_kept: bool) -> None:
+def test_what_quotes_the_request_is_left_out(said, is_kept):
     assert without_request(said, BODY) == (said if is_kept else LEFT_OUT)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 
@@ -8,7 +6,7 @@ import pytest
 from retrieval.infrastructure.slots import Slots
 
 
-def test_a_slot_is_held_against_forks_and_free_when_its_holder_is_killed() -> None:
+def test_a_slot_is_held_against_forks_and_free_when_its_holder_is_killed():
     slots = Slots(1)
     reading, writing = os.pipe()
     child = os.fork()

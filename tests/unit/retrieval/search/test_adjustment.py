@@ -1,9 +1,6 @@
 """Boosts and reranking: by hand, and the properties that hold for all candidates and judgements."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +11,7 @@ from retrieval.search.fusion import boost, rerank
 from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 
-def fused(scores: dict[int, float]) -> list[Candidate]:
+def fused(scores):
     """Candidates of one retriever, best first, as fusion hands them over."""
     return [
         Candidate(pk, score, {Retriever.VECTOR: RetrieverScore(rank, score, score, 1.0, score)})
@@ -22,42 +19,35 @@ def fused(scores: dict[int, float]) -> list[Candidate]:
     ]
 
 
-def plan(depth: int = 50, weight: float | None = 0.5) -> ProfileSettings:
+def plan(depth=50, weight=0.5):
     return ProfileSettings(reranker="tested", rerank_depth=depth, rerank_weight=weight)
 
 
-def ids(chunks: Sequence[Candidate]) -> list[int]:
+def ids(chunks):
     return [chunk.chunk_id for chunk in chunks]
 
 
-# By hand --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_judgement_is_added_in_the_spread_of_the_fused_scores() -> None:
+def test_a_judgement_is_added_in_the_spread_of_the_fused_scores():
     # Fused scores 5 and 1 have a spread of 2; judgements 0.1 and 0.9 are -1 and +1 standard deviations.
     reranked = rerank(fused({1: 5.0, 2: 1.0}), plan(weight=1.5), {1: 0.1, 2: 0.9})
     assert ids(reranked) == [2, 1]
     assert [chunk.score for chunk in reranked] == pytest.approx([4.0, 2.0])
     opinion = reranked[0].rerank
-    assert opinion is not None
     assert (opinion.rank_before, opinion.score, opinion.weight, opinion.alone) == (2, 0.9, 1.5, False)
-    assert opinion.normalized == pytest.approx(1.0)
-    assert opinion.contribution == pytest.approx(3.0)
+    assert (opinion.normalized, opinion.contribution) == (pytest.approx(1.0), pytest.approx(3.0))
 
 
-def test_what_was_not_judged_gets_what_the_least_of_the_judged_got() -> None:
+def test_what_was_not_judged_gets_what_the_least_of_the_judged_got():
     reranked = {c.chunk_id: c for c in rerank(fused({1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}), plan(depth=3), {1: 1.0, 3: 5.0})}
     least = reranked[1].rerank
-    assert least is not None
     for pk in (2, 4):
         opinion = reranked[pk].rerank
-        assert opinion is not None
         assert opinion.score is None
         assert opinion.normalized is None
         assert opinion.contribution == least.contribution < 0
 
 
-def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reason() -> None:
+def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reason():
     reranked = rerank(fused({1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}), plan(3, None), {3: 0.9, 1: -0.2})
     assert ids(reranked) == [3, 1, 2, 4]
     assert [chunk.score for chunk in reranked] == [0.9, -0.2, 0.0, 0.0]
@@ -70,7 +60,7 @@ def test_alone_the_judgement_is_the_score_and_the_rest_is_dropped_with_the_reaso
     assert all(chunk.rerank is not None and chunk.rerank.alone for chunk in reranked)
 
 
-def test_a_boost_is_worth_its_weight_in_spreads() -> None:
+def test_a_boost_is_worth_its_weight_in_spreads():
     boosts = [MetadataBoost("kind", "manual", 3.0), MetadataBoost("year", 2020, -1.0)]
     metadata = {1: {"kind": "letter", "year": 2020}, 2: {"kind": ["sheet", "manual"]}}
     boosted = boost(fused({1: 5.0, 2: 1.0}), boosts, metadata)
@@ -81,17 +71,12 @@ def test_a_boost_is_worth_its_weight_in_spreads() -> None:
     ]
 
 
-# Properties -----------------------------------------------------------------------------------------------------------
-
-Case = tuple[dict[int, float], dict[int, float]]
-
-
-def split(known: dict[int, tuple[float, float | None]]) -> Case:
+def split(known):
     judged = {pk: judgement for pk, (_, judgement) in known.items() if judgement is not None}
     return {pk: score for pk, (score, _) in known.items()}, judged
 
 
-def rounded(low: float, high: float) -> st.SearchStrategy[float]:
+def rounded(low, high):
     return st.floats(low, high).map(lambda score: round(score, 4))
 
 
@@ -109,10 +94,9 @@ metadata_of_all = st.dictionaries(
 
 
 @given(cases, depths, weights)
-def test_contributions_sum_to_the_score(case: Case, depth: int, weight: float) -> None:
+def test_contributions_sum_to_the_score(case, depth, weight):
     scores, judged = case
     for chunk in rerank(fused(scores), plan(depth, weight), judged):
-        assert chunk.rerank is not None
         before = math.fsum(retriever.contribution for retriever in chunk.retrievers.values())
         assert chunk.score == pytest.approx(before + chunk.rerank.contribution, abs=1e-9)
         assert chunk.rerank.contribution == pytest.approx(0.0) or weight
@@ -120,9 +104,7 @@ def test_contributions_sum_to_the_score(case: Case, depth: int, weight: float) -
 
 @settings(max_examples=100)
 @given(cases, boosts, metadata_of_all)
-def test_boosts_sum_to_the_score(
-    case: Case, wanted: list[MetadataBoost], metadata: dict[int, dict[str, object]]
-) -> None:
+def test_boosts_sum_to_the_score(case, wanted, metadata):
     scores, _ = case
     for chunk in boost(fused(scores), wanted, metadata):
         parts = [scores[chunk.chunk_id], *(each.contribution for each in chunk.boosts)]
@@ -130,7 +112,7 @@ def test_boosts_sum_to_the_score(
 
 
 @given(cases, depths, st.none() | weights)
-def test_every_candidate_comes_out_once_the_dropped_last(case: Case, depth: int, weight: float | None) -> None:
+def test_every_candidate_comes_out_once_the_dropped_last(case, depth, weight):
     scores, judged = case
     reranked = rerank(fused(scores), plan(depth, weight), judged)
     assert sorted(ids(reranked)) == sorted(scores)

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import LARGEST_BLOCKS
-from retrieval.search.assembly import FARTHEST_PLACES, LARGEST_BLOCK_TOKENS, LoadNeighbours, Place, Stretch, assemble
+from retrieval.search.assembly import FARTHEST_PLACES, LARGEST_BLOCK_TOKENS, assemble
 from retrieval.search.trace import Hit
 from retrieval.text.block import Block, BlockKind
 from retrieval.types import Candidate, Passage
@@ -18,40 +15,30 @@ SIZE = 200
 STEP = 160
 
 
-def passage(document: int, ordinal: int, *, tokens: int = 50, content_hash: str = "") -> Passage:
+def passage(document, ordinal, *, tokens=50, content_hash=""):
     """A passage of SIZE characters that overlaps the next one by SIZE - STEP."""
     start = ordinal * STEP
     return Passage(
-        chunk_id=document * 1000 + ordinal,
-        document_id=document,
-        document_title=f"Document {document}",
-        document_url="",
-        source=f"{document}.txt",
-        collection="library",
-        ordinal=ordinal,
-        start=start,
-        end=start + SIZE,
-        page=None,
-        heading_path=(),
-        content=TEXT[start : start + SIZE],
-        content_hash=content_hash or f"{document}-{ordinal}",
-        token_count=tokens,
-    )
+        chunk_id=document * 1000 + ordinal, document_id=document, document_title=f"Document {document}",
+        document_url="", source=f"{document}.txt", collection="library", ordinal=ordinal, start=start,
+        end=start + SIZE, page=None, heading_path=(), content=TEXT[start : start + SIZE],
+        content_hash=content_hash or f"{document}-{ordinal}", token_count=tokens,
+    )  # fmt: skip
 
 
 BLOCK = Block(7 * STEP + 20, 10 * STEP + 90, BlockKind.STEPS, 7 * STEP, 10 * STEP + 300)
 
 
-def with_blocks(document: int, ordinal: int, *blocks: Block, tokens: int = 50) -> Passage:
+def with_blocks(document, ordinal, *blocks, tokens=50):
     """The passage, with those of the blocks that hold some of it."""
     bare = passage(document, ordinal, tokens=tokens)
     return replace(bare, blocks=tuple(each for each in blocks if each.start < bare.end and each.end > bare.start))
 
 
-def neighbours_with(*blocks: Block, asked: list[Sequence[Stretch]] | None = None, tokens: int = 50) -> LoadNeighbours:
+def neighbours_with(*blocks, asked=None, tokens=50):
     """The 41 passages of each document, as the database gives them."""
 
-    def load(stretches: Sequence[Stretch], expand: int) -> Mapping[Place, Passage]:
+    def load(stretches, expand):
         if asked is not None:
             asked.append(stretches)
         return {
@@ -65,15 +52,15 @@ def neighbours_with(*blocks: Block, asked: list[Sequence[Stretch]] | None = None
     return load
 
 
-def hits(*passages: Passage) -> list[Hit]:
+def hits(*passages):
     return [Hit(rank, found, Candidate(found.chunk_id, 1.0 / rank)) for rank, found in enumerate(passages, start=1)]
 
 
-def none(_stretches: Sequence[Stretch], _expand: int) -> Mapping[Place, Passage]:
+def none(_stretches, _expand):
     return {}
 
 
-def test_neighbours_join_their_hit_and_the_overlap_is_stripped() -> None:
+def test_neighbours_join_their_hit_and_the_overlap_is_stripped():
     context = assemble(hits(passage(1, 5)), neighbours_with(), budget_tokens=4000)
     (block,) = context.blocks
     assert (block.start, block.end) == (4 * STEP, 6 * STEP + SIZE)
@@ -84,7 +71,7 @@ def test_neighbours_join_their_hit_and_the_overlap_is_stripped() -> None:
     assert context.statistics["overlap_characters_stripped"] == 2 * (SIZE - STEP)
 
 
-def test_hits_that_say_the_same_are_given_once() -> None:
+def test_hits_that_say_the_same_are_given_once():
     context = assemble(
         hits(passage(1, 3, content_hash="same"), passage(2, 9, content_hash="same")), none, budget_tokens=4000
     )
@@ -95,7 +82,7 @@ def test_hits_that_say_the_same_are_given_once() -> None:
 places = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 30)), unique=True, max_size=12)
 
 
-def test_no_more_hits_than_blocks_asked_for() -> None:
+def test_no_more_hits_than_blocks_asked_for():
     found = hits(*(passage(document, 0) for document in range(1, 7)))
     context = assemble(found, none, budget_tokens=4000, blocks=2)
     assert [block.best.document_id for block in context.blocks] == [1, 2]
@@ -105,44 +92,42 @@ def test_no_more_hits_than_blocks_asked_for() -> None:
             assemble(found, none, budget_tokens=4000, blocks=blocks)
 
 
-def test_a_procedure_that_is_cut_comes_whole() -> None:
-    asked: list[Sequence[Stretch]] = []
+def test_a_procedure_that_is_cut_comes_whole():
+    asked = []
     context = assemble(hits(with_blocks(1, 7, BLOCK)), neighbours_with(BLOCK, asked=asked), budget_tokens=4000)
     (block,) = context.blocks
     assert block.start <= BLOCK.start < BLOCK.end <= block.end
-    assert block.content == TEXT[block.start : block.end]
-    assert block.blocks == (BLOCK,)
+    assert (block.content, block.blocks) == (TEXT[block.start : block.end], (BLOCK,))
     assert context.statistics["neighbours_added"] == len(block.passages) - 1
     assert len(asked) <= 2
 
 
-def test_what_belongs_to_the_best_hits_comes_before_other_neighbours_with() -> None:
+def test_what_belongs_to_the_best_hits_comes_before_other_neighbours_with():
     # Three passages more hold the procedure; for the neighbours of the second hit, and those around, no room is left.
     found = hits(with_blocks(1, 7, BLOCK), passage(2, 7))
     context = assemble(found, neighbours_with(BLOCK), budget_tokens=500)
-    whole = next(block for block in context.blocks if block.best.document_id == 1)
-    assert whole.end >= BLOCK.end
+    assert next(block for block in context.blocks if block.best.document_id == 1).end >= BLOCK.end
     tight = assemble(found, neighbours_with(BLOCK), budget_tokens=150)
     assert {block.best.document_id for block in tight.blocks} == {1, 2}
     # What cannot be held whole is not begun.
     assert tight.statistics["neighbours_added"] == 1
 
 
-def test_a_block_longer_than_can_be_shown_is_not_completed() -> None:
+def test_a_block_longer_than_can_be_shown_is_not_completed():
     tokens = LARGEST_BLOCK_TOKENS // 2
     found = hits(with_blocks(1, 7, BLOCK, tokens=tokens))
     context = assemble(found, neighbours_with(BLOCK, tokens=tokens), budget_tokens=8000, expand=1)
     assert [each.ordinal for each in context.blocks[0].passages] == [6, 7, 8]
 
 
-def test_the_block_of_a_neighbour_is_not_left_cut() -> None:
+def test_the_block_of_a_neighbour_is_not_left_cut():
     after = next(number for number in range(40) if passage(1, number).start >= BLOCK.end)
     context = assemble(hits(with_blocks(1, after, BLOCK)), neighbours_with(BLOCK), budget_tokens=8000, expand=1)
     (block,) = context.blocks
     assert block.start <= BLOCK.start
 
 
-def test_short_sections_of_the_best_hits_come_whole() -> None:
+def test_short_sections_of_the_best_hits_come_whole():
     paragraph = Block(20 * STEP + 10, 20 * STEP + 90, BlockKind.PARAGRAPH, 17 * STEP + 60, 23 * STEP)
     found = hits(*(with_blocks(document, 20, paragraph) for document in range(1, 5)))
     context = assemble(found, neighbours_with(paragraph), budget_tokens=4000)
@@ -154,14 +139,12 @@ block_ranges = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 1500)), m
 
 
 @given(places, st.integers(50, 4000), st.integers(0, 3), block_ranges)
-def test_context_keeps_its_promises(
-    found: list[Place], budget: int, expand: int, ranges: list[tuple[int, int]]
-) -> None:
+def test_context_keeps_its_promises(found, budget, expand, ranges):
     blocks = [
         Block(start, start + length, BlockKind.LIST, max(0, start - 100), start + length + 300)
         for start, length in ranges
     ]
-    asked: list[Sequence[Stretch]] = []
+    asked = []
     context = assemble(
         hits(*(with_blocks(*place, *blocks) for place in found)),
         neighbours_with(*blocks, asked=asked),
@@ -171,7 +154,7 @@ def test_context_keeps_its_promises(
     assert len(asked) <= 2
     assert len(context.blocks) <= LARGEST_BLOCKS
     assert sum(block.tokens for block in context.blocks) <= max(budget, 50)
-    covered: dict[int, set[int]] = {}
+    covered = {}
     for block in context.blocks:
         assert block.content == TEXT[block.start : block.end]
         offsets = set(range(block.start, block.end))

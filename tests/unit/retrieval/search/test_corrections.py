@@ -1,9 +1,5 @@
 """What is put right in a question, what is only offered, and what is never touched."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-
 import pytest
 
 from retrieval.search.spelling import NearWord, correct, is_certain_slip, suggest
@@ -23,23 +19,23 @@ class Library:
 
     knows_words = True
 
-    def unknown_words(self, text: str) -> list[str]:
+    def unknown_words(self, text):
         held = {word.lower() for word in WORDS} | KNOWN
         return [word for word in text.strip("?").split() if word.isalpha() and word.lower() not in held]
 
-    def is_ordinary(self, word: str) -> bool:
+    def is_ordinary(self, word):
         return word in ORDINARY
 
-    def near(self, word: str) -> list[NearWord]:
+    def near(self, word):
         distances = edit_distances(word.lower(), [each.lower() for each in WORDS])[0].tolist()
         near = [NearWord(each, edits, WORDS[each]) for each, edits in zip(WORDS, distances, strict=True)]
         return sorted((each for each in near if each.edits <= 2), key=lambda each: each.edits)
 
-    def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
+    def written(self, codes):
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
 
-    def codes_near(self, code: str) -> list[str]:
+    def codes_near(self, code):
         distances = edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
         near = sorted((edits, each) for edits, each in zip(distances, CODES, strict=True) if edits <= 2)
         return [each for _, each in near]
@@ -61,9 +57,8 @@ LIBRARY = Library()
         ("How heavy is the pmup MX9920W?", "How heavy is the pump MX-9920-W?"),
     ],
 )
-def test_what_is_certain_is_put_right(question: str, corrected: str) -> None:
+def test_what_is_certain_is_put_right(question, corrected):
     correction = correct(question, LIBRARY)
-    assert correction is not None
     assert correction.question == corrected
     assert all(typed in question and meant in corrected for typed, meant in correction.replaced)
 
@@ -85,7 +80,7 @@ def test_what_is_certain_is_put_right(question: str, corrected: str) -> None:
         "",
     ],
 )
-def test_what_is_in_doubt_stays(question: str) -> None:
+def test_what_is_in_doubt_stays(question):
     assert correct(question, LIBRARY) is None
 
 
@@ -98,7 +93,7 @@ def test_what_is_in_doubt_stays(question: str) -> None:
         ("How heavy is the pump?", ()),
     ],
 )
-def test_what_is_near_is_offered(question: str, offered: tuple[str, ...]) -> None:
+def test_what_is_near_is_offered(question, offered):
     offers = suggest(question, LIBRARY)
     assert offers[: len(offered)] == offered
     assert len(offers) <= 3
@@ -119,6 +114,6 @@ def test_what_is_near_is_offered(question: str, offered: tuple[str, ...]) -> Non
         ("", "a", False, False),
     ],
 )
-def test_slips(typed: str, meant: str, certain: bool, certain_in_doubt: bool) -> None:
+def test_slips(typed, meant, certain, certain_in_doubt):
     assert is_certain_slip(typed, meant, is_no_word=True) == certain
     assert is_certain_slip(typed, meant, is_no_word=False) == certain_in_doubt

@@ -1,14 +1,10 @@
 """Cross encoders that the tests make, against the same model computed formula by formula."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -18,7 +14,7 @@ from retrieval.exceptions import RerankFailed
 from retrieval.search import cross_encoder as module
 from retrieval.search.cross_encoder import CrossEncoder
 from tests.support.local_models import POSITIONS, overlap, write_overlap_model
-from tests.support.model_hub import ModelHub, hub
+from tests.support.model_hub import hub
 
 __all__ = ["hub"]
 
@@ -30,11 +26,11 @@ TEXTS = [
     "days " * 100,
     "zebra \ud800 \x00 💧",
 ]
-IDENTITY: dict[str, Any] = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
+IDENTITY = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
 UNHURRIED = 30.0
 
 
-def reference(folder: Path, max_tokens: int = POSITIONS) -> list[int]:
+def reference(folder, max_tokens=POSITIONS):
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
@@ -43,15 +39,15 @@ def reference(folder: Path, max_tokens: int = POSITIONS) -> list[int]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return write_overlap_model(tmp_path / "bert", **IDENTITY)
 
 
-def scores(folder: Path) -> list[float]:
+def scores(folder):
     return CrossEncoder(str(folder)).score_texts(QUERY, TEXTS, UNHURRIED)
 
 
-def test_it_gives_the_scores_of_the_formulas(folder: Path) -> None:
+def test_it_gives_the_scores_of_the_formulas(folder):
     expected = reference(folder)
     assert scores(folder) == pytest.approx(expected, abs=1e-4)
     assert len(set(expected)) > 2
@@ -65,9 +61,7 @@ def test_it_gives_the_scores_of_the_formulas(folder: Path) -> None:
         (IDENTITY, {"activation_fn": "torch.nn.modules.activation.Sigmoid"}),
     ],
 )
-def test_a_model_that_names_no_other_activation_has_a_sigmoid(
-    tmp_path: Path, config: dict[str, Any], newer: dict[str, str] | None
-) -> None:
+def test_a_model_that_names_no_other_activation_has_a_sigmoid(tmp_path, config, newer):
     folder = write_overlap_model(tmp_path / "bert", **config)
     if newer:
         (folder / "config_sentence_transformers.json").write_text(json.dumps(newer))
@@ -75,14 +69,14 @@ def test_a_model_that_names_no_other_activation_has_a_sigmoid(
     assert scores(folder) == pytest.approx([1 / (1 + math.exp(-logit)) for logit in logits], abs=1e-4)
 
 
-def test_a_pair_is_cut_to_the_tokens_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_is_cut_to_the_tokens_allowed(folder, monkeypatch):
     monkeypatch.setattr(module, "MAX_TOKENS", 12)
     expected = reference(folder, 12)
     assert scores(folder) == pytest.approx(expected, abs=1e-4)
     assert expected != reference(folder)
 
 
-def test_time_that_runs_out_between_pairs_ends_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_that_runs_out_between_pairs_ends_the_run(folder, monkeypatch):
     encoder = CrossEncoder(str(folder), threads=1)
     encoder.prepare()
     clock = iter(range(100))
@@ -91,15 +85,15 @@ def test_time_that_runs_out_between_pairs_ends_the_run(folder: Path, monkeypatch
         encoder.score_texts(QUERY, TEXTS, 3.0)
 
 
-def test_a_question_does_not_wait_for_another_ones_loading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_does_not_wait_for_another_ones_loading(folder, monkeypatch):
     encoder = CrossEncoder(str(folder))
     begun, finish = threading.Event(), threading.Event()
     original = module._load
 
-    def slow(*arguments: object) -> object:
+    def slow(*arguments):
         begun.set()
         assert finish.wait(10)
-        return original(*arguments)  # type: ignore[arg-type]
+        return original(*arguments)
 
     monkeypatch.setattr(module, "_load", slow)
     with ThreadPoolExecutor(1) as pool:
@@ -112,9 +106,7 @@ def test_a_question_does_not_wait_for_another_ones_loading(folder: Path, monkeyp
     assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
 
 
-def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(folder, monkeypatch):
     (folder / "model.onnx").write_bytes(b"not a model")
     encoder = CrossEncoder(str(folder))
     with pytest.raises(RerankFailed, match="cannot be loaded"):
@@ -127,7 +119,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_by_every_question(
     assert len(encoder.score_texts(QUERY, TEXTS, UNHURRIED)) == len(TEXTS)
 
 
-def test_what_cannot_work_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_work_is_refused_at_once(folder, tmp_path):
     with pytest.raises(ImproperlyConfigured, match="no folder"):
         CrossEncoder(str(tmp_path / "absent"))
     with pytest.raises(ImproperlyConfigured, match="and a thread"):
@@ -139,19 +131,19 @@ def test_what_cannot_work_is_refused_at_once(folder: Path, tmp_path: Path) -> No
         CrossEncoder(str(folder))
 
 
-def test_an_activation_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_activation_nobody_knows_is_refused(tmp_path):
     folder = write_overlap_model(tmp_path / "bert", sbert_ce_default_activation_function="torch.nn.Tanh")
     with pytest.raises(ImproperlyConfigured, match=r"torch\.nn\.Tanh as its activation; it can be Sigmoid or Identity"):
         CrossEncoder(str(folder))
 
 
 @pytest.mark.parametrize(("options", "why"), [({"labels": 3}, "gave 3 numbers"), ({"factor": math.nan}, "not finite")])
-def test_what_is_no_score_is_a_failure(tmp_path: Path, options: dict[str, float], why: str) -> None:
+def test_what_is_no_score_is_a_failure(tmp_path, options, why):
     with pytest.raises(RerankFailed, match=why):
-        scores(write_overlap_model(tmp_path / "bert", **options))  # type: ignore[arg-type]
+        scores(write_overlap_model(tmp_path / "bert", **options))
 
 
-def test_a_name_is_fetched_from_the_hub(folder: Path, hub: ModelHub, tmp_path: Path) -> None:
+def test_a_name_is_fetched_from_the_hub(folder, hub, tmp_path):
     (folder / "model.safetensors").write_bytes(b"never needed")
     hub.models["someone/cross-encoder"] = folder
     encoder = CrossEncoder("someone/cross-encoder", cache_dir=tmp_path / "cache")
@@ -159,7 +151,7 @@ def test_a_name_is_fetched_from_the_hub(folder: Path, hub: ModelHub, tmp_path: P
     assert sorted(hub.fetched) == ["config.json", "model.onnx", "tokenizer.json"]
 
 
-def test_a_process_that_forks_goes_on(folder: Path) -> None:
+def test_a_process_that_forks_goes_on(folder):
     encoder = CrossEncoder(str(folder))
     expected = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
     with encoder._lock:  # as another thread might hold it

@@ -1,17 +1,12 @@
 """The rerank endpoints of TEI, Jina, Cohere and vLLM, over real HTTP."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed
 from retrieval.search import http_reranker
 from retrieval.search.http_reranker import HttpReranker
-from tests.support.rerank_server import RerankServer, overlap, rerank_server
+from tests.support.rerank_server import overlap, rerank_server
 
 KEY = "secret-0123456789"
 QUERY = "wet pump"
@@ -21,12 +16,12 @@ PATIENT = 10.0
 
 
 @pytest.fixture
-def server() -> Iterator[RerankServer]:
+def server():
     with rerank_server() as state:
         yield state
 
 
-def test_tei(server: RerankServer) -> None:
+def test_tei(server):
     assert HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT) == SCORES
     assert server.paths == ["/rerank"]
     assert server.requests == [{"query": QUERY, "texts": TEXTS, "raw_scores": False, "truncate": True}]
@@ -42,15 +37,14 @@ def test_tei(server: RerankServer) -> None:
         ("auto", "/v1/rerank/", {}),
     ],
 )
-def test_jina_cohere_and_vllm(server: RerankServer, api: str, path: str, special: dict[str, Any]) -> None:
-    reranker = HttpReranker(server.url + path, KEY, "judge-2", api)
-    assert reranker.score_texts(QUERY, TEXTS, PATIENT) == SCORES
+def test_jina_cohere_and_vllm(server, api, path, special):
+    assert HttpReranker(server.url + path, KEY, "judge-2", api).score_texts(QUERY, TEXTS, PATIENT) == SCORES
     assert server.paths == [path.rstrip("/").removesuffix("/rerank") + "/rerank"]
     assert server.requests == [{"model": "judge-2", "query": QUERY, "documents": TEXTS, "top_n": 3, **special}]
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-def test_many_passages_go_in_requests_of_what_the_server_takes(server: RerankServer) -> None:
+def test_many_passages_go_in_requests_of_what_the_server_takes(server):
     texts = [f"passage {number} of a pump" if number % 3 else "nothing" for number in range(50)]
     expected = [overlap(QUERY, text) for text in texts]
     assert HttpReranker(server.url).score_texts(QUERY, texts, PATIENT) == expected
@@ -59,13 +53,13 @@ def test_many_passages_go_in_requests_of_what_the_server_takes(server: RerankSer
     assert len(server.requests[2]["documents"]) == server.requests[2]["top_n"] == 50
 
 
-def test_texts_that_servers_do_not_take(server: RerankServer) -> None:
+def test_texts_that_servers_do_not_take(server):
     assert HttpReranker(server.url).score_texts("wet \ud800", ["", "wet \udfff"], PATIENT) == [0.0, 1.0]
     assert server.requests[0]["query"] == "wet ?"
     assert server.requests[0]["texts"] == [" ", "wet ?"]
 
 
-def test_time_is_shared_by_all_requests(server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_is_shared_by_all_requests(server, monkeypatch):
     monkeypatch.setattr(http_reranker, "TEI_BATCH", 1)
     server.delay_seconds = 1.2
     with pytest.raises(RerankFailed, match="it was late"):
@@ -73,8 +67,8 @@ def test_time_is_shared_by_all_requests(server: RerankServer, monkeypatch: pytes
     assert len(server.requests) == 2
 
 
-def rows(**changes: object) -> list[dict[str, Any]]:
-    good: list[dict[str, Any]] = [{"index": 0, "score": 0.1}, {"index": 1, "score": 0.2}, {"index": 2, "score": 0.3}]
+def rows(**changes):
+    good = [{"index": 0, "score": 0.1}, {"index": 1, "score": 0.2}, {"index": 2, "score": 0.3}]
     return [good[0] | changes, *good[1:]]
 
 
@@ -97,13 +91,13 @@ def rows(**changes: object) -> list[dict[str, Any]]:
         (rows(score=True), "not a finite number"),
     ],
 )
-def test_answers_that_are_none(server: RerankServer, content: object, complaint: str) -> None:
+def test_answers_that_are_none(server, content, complaint):
     server.answers = [(200, {}, content)]
     with pytest.raises(RerankFailed, match=rf"127\.0\.0\.1 gave no scores: .*{complaint}\.$"):
         HttpReranker(server.url).score_texts(QUERY, TEXTS, PATIENT)
 
 
-def test_an_endless_answer_is_not_read(server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_is_not_read(server, monkeypatch):
     monkeypatch.setattr(http_reranker, "LARGEST_ANSWER_BYTES", 1000)
     server.answers = [(200, {}, b" " * 100_000)]
     with pytest.raises(RerankFailed, match="longer than 1000 bytes"):
@@ -124,7 +118,7 @@ def test_an_endless_answer_is_not_read(server: RerankServer, monkeypatch: pytest
         ({"url": "http://host", "api": "cohere"}, "cohere needs the name of a model"),
     ],
 )
-def test_what_cannot_work_is_refused_at_once(arguments: dict[str, Any], complaint: str) -> None:
+def test_what_cannot_work_is_refused_at_once(arguments, complaint):
     with pytest.raises(ImproperlyConfigured, match=complaint) as caught:
         HttpReranker(**arguments)
     assert KEY not in str(caught.value)

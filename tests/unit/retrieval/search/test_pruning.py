@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import re
 
@@ -14,7 +12,7 @@ TERMS = st.lists(st.tuples(BOUNDS, st.booleans()), min_size=1, max_size=6).map(
 )
 
 
-def matches(notation: str, held: set[str]) -> bool:
+def matches(notation, held):
     """What PostgreSQL says of a passage with these terms; & binds stronger than |, as `and` does than `or`."""
     if not notation:
         return False
@@ -22,12 +20,12 @@ def matches(notation: str, held: set[str]) -> bool:
     return bool(eval(re.sub(r"'t\d+'", lambda term: str(term[0] in held), expression)))
 
 
-def passages(terms: list[Term]) -> list[tuple[Term, ...]]:
+def passages(terms):
     return [held for n in range(len(terms) + 1) for held in itertools.combinations(terms, n)]
 
 
 @given(TERMS, st.floats(min_value=0, max_value=100))
-def test_exactly_the_passages_that_can_reach_the_threshold_match(terms: list[Term], threshold: float) -> None:
+def test_exactly_the_passages_that_can_reach_the_threshold_match(terms, threshold):
     notation = candidates(terms, threshold)
     assert notation.count("'") // 2 <= LARGEST_FORMULA
     for held in passages(terms):
@@ -42,13 +40,13 @@ def test_exactly_the_passages_that_can_reach_the_threshold_match(terms: list[Ter
             assert not found
 
 
-def test_the_formula_is_short() -> None:
+def test_the_formula_is_short():
     terms = [Term("'t0'", 10.0, 5), Term("'t1'", 4.0, 90), Term("'t2'", 3.0, 200), Term("'t3'", 1.0, 600, common=True)]
     assert candidates(terms, 7.0) == "'t0' | 't1' & ( 't2' )"
     assert candidates(terms, 8.0) == "'t0' | 't1' & ( 't2' & ( 't3' ) )"
 
 
-def test_the_rarest_terms_come_first_and_at_least_one() -> None:
+def test_the_rarest_terms_come_first_and_at_least_one():
     terms = [Term("'t0'", 1.0, 500), Term("'t1'", 3.0, 20), Term("'t2'", 2.0, 90), Term("'t3'", 0.1, 1, common=True)]
     assert [term.notation for term in rarest(terms, 10)] == ["'t1'"]
     assert [term.notation for term in rarest(terms, 110)] == ["'t1'", "'t2'"]

@@ -1,7 +1,5 @@
 """What cells and columns stand for, in English and Dutch notation."""
 
-from __future__ import annotations
-
 import pytest
 
 from retrieval.tables.table_reading import read_boolean, read_date, read_quantity, type_column, uses_decimal_commas
@@ -26,32 +24,31 @@ from retrieval.tables.table_reading import read_boolean, read_date, read_quantit
         ("48 000", 48_000, ""),
     ],
 )
-def test_a_number_is_read_with_its_unit(text: str, value: float, unit: str) -> None:
+def test_a_number_is_read_with_its_unit(text, value, unit):
     quantity = read_quantity(text)
-    assert quantity is not None
     assert (quantity.value, quantity.unit) == (pytest.approx(value), unit)
 
 
 @pytest.mark.parametrize("text", ["", "MX-9920-W", "G 1 1/2", "14.00 - 16.00", "2 to 4 years", "v1.2.3", "10-29"])
-def test_text_with_digits_is_no_number(text: str) -> None:
+def test_text_with_digits_is_no_number(text):
     assert read_quantity(text) is None
 
 
-def test_a_table_that_writes_decimal_commas_groups_thousands_by_points() -> None:
+def test_a_table_that_writes_decimal_commas_groups_thousands_by_points():
     assert uses_decimal_commas(["367.984", "99,21"])
     assert not uses_decimal_commas(["367.984", "1,234"])
     assert list(type_column("inwoners", ["367.984", "3.864"], decimal_commas=True)[1]) == [367_984, 3_864]
     assert list(type_column("ratio", ["0.125", "3.864"])[1]) == [0.125, 3.864]
 
 
-def test_amounts_of_money_with_three_digits_behind_the_point_are_thousands() -> None:
+def test_amounts_of_money_with_three_digits_behind_the_point_are_thousands():
     assert list(type_column("salaris", ["€ 3.850", "€ 12.400"])[1]) == [3_850, 12_400]
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("yes", True), ("Ja", True), ("TRUE", True), ("nee", False), ("no", False), ("maybe", None)]
 )
-def test_yes_and_no(text: str, value: bool | None) -> None:
+def test_yes_and_no(text, value):
     assert read_boolean(text) is value
 
 
@@ -66,25 +63,25 @@ def test_yes_and_no(text: str, value: bool | None) -> None:
         ("soon", None),
     ],
 )
-def test_dates(text: str, day: str | None) -> None:
+def test_dates(text, day):
     assert read_date(text) == day
 
 
-def test_columns_of_zeros_and_ones_are_flags() -> None:
+def test_columns_of_zeros_and_ones_are_flags():
     assert type_column("chocolate", ["1", "0", "1"])[0].kind == "boolean"
     assert type_column("wins", ["1", "0", "2"])[0].kind == "number"
 
 
-def test_the_unit_comes_from_the_cells_or_else_from_the_name() -> None:
+def test_the_unit_comes_from_the_cells_or_else_from_the_name():
     assert type_column("weight_g", ["3450", "38"])[0].unit == "g"
     assert type_column("Annual fee", ["$ 25", "free", *["$ 12"] * 18])[0].unit == "usd"
     assert type_column("Area (km2)", ["12"])[0].unit == "km2"
 
 
-def test_cells_of_different_units_are_text() -> None:
+def test_cells_of_different_units_are_text():
     assert type_column("Response time", ["20 minutes", "2 hours"])[0].kind == "text"
 
 
-def test_a_cell_that_is_not_of_the_kind_of_its_column_has_no_value() -> None:
+def test_a_cell_that_is_not_of_the_kind_of_its_column_has_no_value():
     column, values = type_column("price", [*map(str, range(20)), "on request"])
     assert (column.kind, values[-1]) == ("number", None)

@@ -1,7 +1,5 @@
 """Tables of a document's text: where they are, and where their cells stand."""
 
-from __future__ import annotations
-
 import pytest
 
 from retrieval.documents.extraction import extract
@@ -23,7 +21,7 @@ More text | with a pipe.
 """
 
 
-def test_rows_of_a_csv_file_keep_the_places_of_their_cells() -> None:
+def test_rows_of_a_csv_file_keep_the_places_of_their_cells():
     extracted = extract(b'sku,note,price_eur\nA-1,"a; b",2.50\nB-2,,3\n', "parts.csv")
     (table,) = read_tables(extracted)
     assert [(column.name, column.kind, column.unit) for column in table.columns] == [
@@ -38,7 +36,7 @@ def test_rows_of_a_csv_file_keep_the_places_of_their_cells() -> None:
     assert table.rows[0].labels == ("a1", "ab")
 
 
-def test_a_pipe_table_stands_below_its_headings() -> None:
+def test_a_pipe_table_stands_below_its_headings():
     extracted = extract(HOURS.encode(), "library.md")
     (table,) = read_tables(extracted)
     assert table.caption == "Library › Opening hours"
@@ -63,10 +61,10 @@ def test_a_pipe_table_stands_below_its_headings() -> None:
         "|\n|-\n|||\n",
     ],
 )
-def test_what_is_no_table_is_none_and_no_error(text: str) -> None:
+def test_what_is_no_table_is_none_and_no_error(text):
     assert not [grid for grid in find_pipe_tables(text) if grid.rows and len(grid.header) > 1]
 
 
-def test_rows_that_are_too_short_or_too_long_are_fitted() -> None:
+def test_rows_that_are_too_short_or_too_long_are_fitted():
     table = read_table("# T\n\n| a | b |\n|---|---|\n| x |\n| y | z | more |\n", "t.md")
     assert [row.values for row in table.rows] == [("x", None), ("y", "z")]

@@ -1,38 +1,34 @@
 """The blocks of a text, of every format that is read."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.documents.extraction import extract
-from retrieval.text.block import Block, BlockKind, from_rows, rows_touching
+from retrieval.text.block import BlockKind, from_rows, rows_touching
 from retrieval.text.blocks import find_blocks
 
 
-def blocks_of(source: str, filename: str = "a.md") -> tuple[str, list[Block]]:
+def blocks_of(source, filename="a.md"):
     extracted = extract(source.encode(), filename)
     headings = [(section.start, section.title) for section in extracted.sections]
     return extracted.text, find_blocks(extracted.text, headings)
 
 
-def kinds(source: str, filename: str = "a.md") -> list[tuple[str, str]]:
+def kinds(source, filename="a.md"):
     """Kind and text of each block."""
     text, blocks = blocks_of(source, filename)
     return [(block.kind.value, text[block.start : block.end]) for block in blocks]
 
 
-def test_paragraphs_and_headings() -> None:
+def test_paragraphs_and_headings():
     text, (first, second) = blocks_of("# Pumps\n\nThey move\nwater.\n\n## Care\n\nOil them.\n")
     assert (text[first.start : first.end], text[second.start : second.end]) == ("They move\nwater.", "Oil them.")
     assert (first.heading_start, first.section_end) == (0, text.index("## Care"))
     assert (second.heading_start, second.section_end) == (text.index("## Care"), len(text))
 
 
-def test_a_document_without_headings_is_one_section() -> None:
+def test_a_document_without_headings_is_one_section():
     (block,) = find_blocks("All of it.", [])
     assert (block.heading_start, block.section_end) == (None, 10)
 
@@ -52,25 +48,23 @@ def test_a_document_without_headings_is_one_section() -> None:
         ":::",
     ],
 )
-def test_what_is_no_content_is_in_no_block(hidden: str) -> None:
+def test_what_is_no_content_is_in_no_block(hidden):
     assert kinds(f"# A\n\nOne.\n\n{hidden}\n\nTwo.\n") == [("paragraph", "One."), ("paragraph", "Two.")]
 
 
-def test_a_list_keeps_its_lead_in_and_all_that_belongs_to_its_items() -> None:
+def test_a_list_keeps_its_lead_in_and_all_that_belongs_to_its_items():
     items = "- one\n  goes on\n\n- two\n  - inner\n\n    A paragraph of it.\n\n  ```\n  code\n\n  more\n  ```\n- three"
     text, (before, block, after) = blocks_of(f"It is so. You need:\n\n{items}\n\nThen go.\n")
     assert text[before.start : before.end] == "It is so."
     assert (block.kind, text[block.start : block.end]) == (BlockKind.LIST, f"You need:\n\n{items}")
-    assert block.lead_in is not None
     assert text[slice(*block.lead_in)] == "You need:"
     assert text[after.start : after.end] == "Then go."
 
 
 @pytest.mark.parametrize(
-    "sentence",
-    ["Do the following.", "De volgende stappen zijn nodig.", "U gaat als volgt te werk.", "**Needed**"],
+    "sentence", ["Do the following.", "De volgende stappen zijn nodig.", "U gaat als volgt te werk.", "**Needed**"]
 )
-def test_sentences_that_introduce(sentence: str) -> None:
+def test_sentences_that_introduce(sentence):
     ((kind, whole),) = kinds(f"{sentence}\n\n1. a\n2. b\n")
     assert (kind, whole) == ("steps", f"{sentence}\n\n1. a\n2. b")
 
@@ -89,11 +83,11 @@ def test_sentences_that_introduce(sentence: str) -> None:
         "1. a\n- inner\n2. b",
     ],
 )
-def test_steps(steps: str) -> None:
+def test_steps(steps):
     assert kinds(f"# How\n\n{steps}\n\n## Next\n\nNo more.\n")[0] == ("steps", steps)
 
 
-def test_long_numbered_paragraphs_are_no_steps() -> None:
+def test_long_numbered_paragraphs_are_no_steps():
     clause = "The parties agree on what is agreed upon. " * 20
     assert {kind for kind, _ in kinds("".join(f"{n}. {clause}\n\n" for n in range(1, 8)))} == {"paragraph"}
 
@@ -137,11 +131,11 @@ HTML_TABLE = "<table>\n <tr><td>1</td></tr>\n\n</table>"
         ("**Leave**\n\nYou have 25 days.", ["paragraph:**Leave**\n\nYou have 25 days."]),
     ],
 )
-def test_what_is_a_block_and_of_which_kind(source: str, expected: list[str]) -> None:
+def test_what_is_a_block_and_of_which_kind(source, expected):
     assert [f"{kind}:{text}" for kind, text in kinds(f"{source}\n")] == expected
 
 
-def test_tables_have_their_lead_in_and_rows_of_files_are_records() -> None:
+def test_tables_have_their_lead_in_and_rows_of_files_are_records():
     assert kinds(f"We credit as follows:\n\n{TABLE}\n\nEnd.\n") == [
         ("table", f"We credit as follows:\n\n{TABLE}"),
         ("paragraph", "End."),
@@ -149,7 +143,7 @@ def test_tables_have_their_lead_in_and_rows_of_files_are_records() -> None:
     assert kinds("sku,price\nA,1\nB,2\n", "a.csv") == [("records", "sku: A; price: 1\nsku: B; price: 2")]
 
 
-def test_code_files_are_cut_at_definitions() -> None:
+def test_code_files_are_cut_at_definitions():
     source = "import os\n\n\ndef first():\n    return 1\n\n\ndef second():\n    return 2\n"
     extracted = extract(source.encode(), "a.py")
     found = find_blocks(source, [(section.start, section.title) for section in extracted.sections], is_code=True)
@@ -162,23 +156,16 @@ def test_code_files_are_cut_at_definitions() -> None:
 
 
 @pytest.mark.parametrize(
-    "question",
-    [
-        "### May I bring a dog?",
-        "**May I bring a dog?**",
-        "Q: May I bring a dog?",
-        "May I bring a dog?",
-    ],
+    "question", ["### May I bring a dog?", "**May I bring a dog?**", "Q: May I bring a dog?", "May I bring a dog?"]
 )
-def test_questions_and_answers(question: str) -> None:
+def test_questions_and_answers(question):
     text, (block, other) = blocks_of(f"{question}\n\nNo, dogs stay outside.\n\n### Other\n\nText.\n")
     assert (block.kind, text[block.start : block.end]) == (BlockKind.QUESTION, f"{question}\n\nNo, dogs stay outside.")
-    assert block.lead_in is not None
     assert text[slice(*block.lead_in)] == question
     assert other.kind == BlockKind.PARAGRAPH
 
 
-def test_rows_are_relative_to_their_chunk() -> None:
+def test_rows_are_relative_to_their_chunk():
     text, blocks = blocks_of("# A\n\nOne.\n\nYou need:\n\n- a\n- b\n\nEnd.\n")
     ranges = [(0, text.index("- a") + 3), (text.index("- b"), len(text))]
     rows = rows_touching(blocks, ranges)
@@ -212,7 +199,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES, max_size=40), st.sets(st.integers(0, 200), max_size=5))
-def test_blocks_keep_their_promises(lines: Sequence[str], headings: set[int]) -> None:
+def test_blocks_keep_their_promises(lines, headings):
     text = "\n".join(lines)
     found = find_blocks(text, [(at, "p") for at in sorted(headings)])
     last = 0

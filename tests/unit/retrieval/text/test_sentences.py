@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import pytest
 
 from retrieval.text.sentences import Break, split_sentences
 
 
-def split(text: str) -> list[str]:
+def split(text):
     return [text[start:end] for start, end, _ in split_sentences(text, 0, len(text))]
 
 
@@ -19,11 +17,11 @@ def split(text: str) -> list[str]:
         ["A. Smith wrote it.", "Not I."],
     ],
 )
-def test_sentences_end_where_they_end(sentences: list[str]) -> None:
+def test_sentences_end_where_they_end(sentences):
     assert split(" ".join(sentences)) == sentences
 
 
-def test_list_items_and_paragraphs_are_cut_too() -> None:
+def test_list_items_and_paragraphs_are_cut_too():
     text = "Intro line\ngoes on:\n- one\n- two\n1. three\n\n  Next part.\n"
     assert [(text[start:end], kind) for start, end, kind in split_sentences(text, 0, len(text))] == [
         ("Intro line\ngoes on:", Break.PARAGRAPH),

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Sequence
 from html.parser import HTMLParser
 
 import pytest
@@ -22,39 +21,39 @@ SIGNS = [
 class Reader(HTMLParser):
     """What a reader sees, what of it is marked, and whether every element is closed where it should be."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
-        self.stack: list[str] = []
+        self.stack = []
         self.seen = self.marked = ""
-        self.ids: list[str] = []
+        self.ids = []
         self.crossed = False
         self.feed(html)
         self.close()
         self.crossed |= bool(self.stack)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.ids += [value or "" for name, value in attrs if name == "id"]
         if tag not in ("br", "hr", "img"):
             self.stack.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag, attrs):
         return
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self.crossed |= not self.stack or self.stack.pop() != tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.seen += data
         if "mark" in self.stack:
             self.marked += data
 
 
-def words(text: str) -> list[str]:
+def words(text):
     return re.findall(r"w\d+w", text)
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> str:
+def documents(draw):
     pieces = draw(st.lists(st.one_of(st.just("w"), st.sampled_from(SIGNS)), min_size=1, max_size=40))
     return "".join(f"w{number}w" if piece == "w" else piece for number, piece in enumerate(pieces))
 
@@ -62,7 +61,7 @@ def documents(draw: st.DrawFn) -> str:
 @settings(max_examples=100)
 @given(documents(), st.data())
 @example("# w1w *w2w* ##\n\n> - | w3w | w4w\n", None)
-def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text: str, data: st.DataObject | None) -> None:
+def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text, data):
     found = list(re.finditer(r"w\d+w", text))
     if not found:
         return
@@ -80,7 +79,7 @@ def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text: str, d
 
 @settings(max_examples=50)
 @given(documents(), st.lists(st.tuples(st.integers(-3, 90), st.integers(-3, 90)), max_size=5))
-def test_any_ranges_leave_the_text_and_whole_elements(text: str, ranges: Sequence[tuple[int, int]]) -> None:
+def test_any_ranges_leave_the_text_and_whole_elements(text, ranges):
     marks = [Mark(start, end, id=f"m{number}") for number, (start, end) in enumerate(ranges)]
     html = render(MARKING, text, marks)
     reader = Reader(html)
@@ -115,19 +114,19 @@ def test_any_ranges_leave_the_text_and_whole_elements(text: str, ranges: Sequenc
         ("a\r\n\r\nb word", "word", "<p>a</p>\n<p>b <mark>word</mark></p>\n"),
     ],
 )
-def test_marks(text: str, wanted: str, html: str) -> None:
+def test_marks(text, wanted, html):
     start = text.rindex(wanted)
     assert render(MARKING, text, [Mark(start, start + len(wanted))]) == html
 
 
-def test_equal_cells_of_a_row_are_told_apart() -> None:
+def test_equal_cells_of_a_row_are_told_apart():
     text = "| a | a \\| a |\n|---|---|\n| b | b |\n"
     assert "<th>a</th>\n<th>a | <mark>a</mark></th>" in render(MARKING, text, [Mark(11, 12)])
     at = text.rindex("b")
     assert "<td>b</td>\n<td><mark>b</mark></td>" in render(MARKING, text, [Mark(at, at + 1)])
 
 
-def test_marks_may_overlap_and_have_attributes() -> None:
+def test_marks_may_overlap_and_have_attributes():
     marks = [Mark(0, 7, {"class": "unsupported"}), Mark(4, 11, {"data-n": '"2"'})]
     assert render(MARKING, "one two six", marks) == (
         '<p><mark class="unsupported">one </mark>'
@@ -136,11 +135,11 @@ def test_marks_may_overlap_and_have_attributes() -> None:
     )
 
 
-def test_an_id_stands_once_and_first() -> None:
+def test_an_id_stands_once_and_first():
     html = render(MARKING, "# one\n\n```\ntwo\n```\n", [Mark(0, 99, id="passage")])
     assert html == '<h1><mark id="passage">one</mark></h1>\n<pre><code><mark>two</mark>\n</code></pre>\n'
 
 
-def test_a_parser_that_does_not_mark_is_refused() -> None:
+def test_a_parser_that_does_not_mark_is_refused():
     with pytest.raises(ValueError, match="mark_ranges"):
         render(PLAIN, "text", [Mark(0, 2)])

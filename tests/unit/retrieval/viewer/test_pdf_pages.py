@@ -17,7 +17,7 @@ from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page
 MANUAL = Path(__file__).parents[4] / "demo" / "parts" / "service-manual.pdf"
 
 
-def load_picture(source: Path, number: int, cache: Path, content_hash: str) -> bytes:
+def load_picture(source, number, cache, content_hash):
     """The picture as the view loads it: kept, or drawn now."""
     data = pdf_pages.load_kept_picture(number, cache, content_hash)
     if data is None:
@@ -26,12 +26,11 @@ def load_picture(source: Path, number: int, cache: Path, content_hash: str) -> b
 
 
 @given(st.lists(st.sampled_from(["pump", "ﬁlter", "Été", "10", "a"]), min_size=1, max_size=12), st.data())
-def test_words_are_found_however_they_are_written(words: list[str], data: st.DataObject) -> None:
+def test_words_are_found_however_they_are_written(words, data):
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first + 1, len(words)))
     page = "\r\n".join(words)
     found = find_words(list(page), " - ".join(words[first:last]).upper(), len(keep_letters(" ".join(words[:first]))))
-    assert found is not None
     assert page[slice(*found)] == "\r\n".join(words[first:last])
 
 
@@ -49,11 +48,11 @@ def test_words_are_found_however_they_are_written(words: list[str], data: st.Dat
         ("", "valve", 0, None),
     ],
 )
-def test_words_are_found_where_they_stand(page: str, words: str, expected: int, found: tuple[int, int] | None) -> None:
+def test_words_are_found_where_they_stand(page, words, expected, found):
     assert find_words(list(page), words, expected) == found
 
 
-def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
+def test_every_passage_of_a_manual_has_boxes_on_its_page():
     text = extract(MANUAL.read_bytes(), MANUAL.name)
     for page in text.pages:
         words = text.text[page.start : page.end]
@@ -65,15 +64,15 @@ def test_every_passage_of_a_manual_has_boxes_on_its_page() -> None:
                 assert 0 <= y < y + height <= 10_000
 
 
-def darkest(image: Image.Image, x1: float, y1: float, x2: float, y2: float) -> int:
+def darkest(image, x1, y1, x2, y2):
     """The darkest of 256 greys in a part of the picture, whose sides are shares of the whole."""
     width, height = image.size
     area = image.crop((round(x1 * width), round(y1 * height), round(x2 * width), round(y2 * height)))
-    return int(area.getextrema()[0])  # type: ignore[arg-type]
+    return int(area.getextrema()[0])
 
 
 @pytest.mark.parametrize("turn", [0, 90])
-def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> None:
+def test_boxes_surround_the_ink_of_their_words(tmp_path, turn):
     document = pypdfium2.PdfDocument(MANUAL)
     document[1].set_rotation(turn)
     # The sheet may begin anywhere.
@@ -94,7 +93,7 @@ def test_boxes_surround_the_ink_of_their_words(tmp_path: Path, turn: int) -> Non
         assert darkest(image, *around) > 200
 
 
-def test_a_picture_is_drawn_once(tmp_path: Path) -> None:
+def test_a_picture_is_drawn_once(tmp_path):
     first = load_picture(MANUAL, 1, tmp_path / "kept", "hash")
     assert Image.open(io.BytesIO(first)).size[0] in (1400, 1401)
     assert load_picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash") == first
@@ -103,7 +102,7 @@ def test_a_picture_is_drawn_once(tmp_path: Path) -> None:
         load_picture(Path("/nowhere.pdf"), 1, tmp_path / "kept", "hash")
 
 
-def test_the_pictures_nobody_asked_for_lately_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pictures_nobody_asked_for_lately_are_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(pdf_pages, "_MOST_PICTURES", 3)
     for age, name in enumerate("edcba"):
         (tmp_path / f"{name}-1.webp").write_bytes(b"x")
@@ -113,7 +112,7 @@ def test_the_pictures_nobody_asked_for_lately_are_dropped(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("content", [b"", b"no PDF at all", MANUAL.read_bytes()[:2000]])
-def test_a_damaged_file_is_told(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_is_told(tmp_path, content):
     path = tmp_path / "x.pdf"
     path.write_bytes(content)
     with pytest.raises(PageNotDrawn, match="cannot be (opened|read)"):
@@ -121,6 +120,6 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 11, -1])
-def test_a_page_that_is_not_there_is_told(number: int) -> None:
+def test_a_page_that_is_not_there_is_told(number):
     with pytest.raises(PageNotDrawn, match="no page"):
         measure_page(MANUAL, number)

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Callable
 from html import unescape
 
 import pytest
@@ -21,7 +20,7 @@ places = st.integers(min_value=-5, max_value=400)
 PAGE_BREAK = re.compile(r'<div class="page-break" id="page-(\d+)">\d+</div>')
 
 
-def text_of(html: str) -> str:
+def text_of(html):
     return unescape(re.sub(r"<[^>]+>", "", PAGE_BREAK.sub("", html)))
 
 
@@ -32,14 +31,12 @@ def text_of(html: str) -> str:
     first=places,
     length=st.integers(1, 100),
 )
-def test_what_is_written_is_the_text_and_the_mark_is_the_passage(
-    text: str, starts: list[int], pages: list[int], first: int, length: int
-) -> None:
+def test_what_is_written_is_the_text_and_the_mark_is_the_passage(text, starts, pages, first, length):
     passage = parse_passage(text, str(first), str(first + length))
     sections = [Heading(start, 1, "x") for start in sorted(starts)]
     numbered = [(number, start, start + 1) for number, start in enumerate(pages, 1)]
 
-    def lay_out(writer: HtmlWriter) -> None:
+    def lay_out(writer):
         write_text(writer, numbered, sections)
 
     for write in (write_code, lay_out):
@@ -62,7 +59,7 @@ def test_what_is_written_is_the_text_and_the_mark_is_the_passage(
         ("1", "7", (4, 6)),
     ],
 )
-def test_a_passage_is_named_by_two_places(start: str | None, end: str | None, passage: tuple[int, int] | None) -> None:
+def test_a_passage_is_named_by_two_places(start, end, passage):
     assert parse_passage("a\n\n bc de", start, end) == passage
 
 
@@ -70,7 +67,7 @@ def test_a_passage_is_named_by_two_places(start: str | None, end: str | None, pa
     ("write", "line", "parts"),
     [(write_text, "a line of text\n", 7), (write_text, "a text without an end ", 1), (write_code, "x = 1\n", 26)],
 )
-def test_long_text_comes_in_parts(write: Callable[[HtmlWriter], None], line: str, parts: int) -> None:
+def test_long_text_comes_in_parts(write, line, parts):
     text = line * 5200
     writer = HtmlWriter(text, (100, 120))
     write(writer)
@@ -78,7 +75,7 @@ def test_long_text_comes_in_parts(write: Callable[[HtmlWriter], None], line: str
     assert "".join(map(text_of, writer.parts)) == text
 
 
-def test_headings_and_pages_have_their_places() -> None:
+def test_headings_and_pages_have_their_places():
     text = "## Top\nwords\n\nMore\nlast"
     writer = HtmlWriter(text, (0, 3))
     write_text(writer, [(1, 0, 14), (2, 14, 23)], [Heading(0, 2, "Top"), Heading(14, 7, "More")], page_label="p {}")
@@ -90,7 +87,7 @@ def test_headings_and_pages_have_their_places() -> None:
     ]
 
 
-def test_lines_of_a_paragraph_are_joined_at_the_same_offsets() -> None:
+def test_lines_of_a_paragraph_are_joined_at_the_same_offsets():
     text = (
         "1 Safety\nSwitch the pump off before any work and lock the\nswitch, so that nobody can turn it on again by\n"
         "mistake.\n- Close both of the valves beside the housing now\n- Wait.\n\nNext"
@@ -103,7 +100,7 @@ def test_lines_of_a_paragraph_are_joined_at_the_same_offsets() -> None:
     )
 
 
-def test_where_a_passage_stands() -> None:
+def test_where_a_passage_stands():
     sections = [Heading(0, 1, "A"), Heading(10, 2, "A.1"), Heading(20, 1, "B"), Heading(30, 3, "B.1.1")]
     assert [section.title for section in sections_above(sections, 15)] == ["A", "A.1"]
     assert [section.title for section in sections_above(sections, 35)] == ["B", "B.1.1"]

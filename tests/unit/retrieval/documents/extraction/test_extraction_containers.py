@@ -1,11 +1,7 @@
 """Mails and archives: their own text, and the files in them, named safely and bounded."""
 
-from __future__ import annotations
-
 import struct
-from collections.abc import Callable
 from email.message import EmailMessage
-from pathlib import Path
 
 import oxmsg
 import pytest
@@ -19,12 +15,11 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models.document import left_out_sentences
 from retrieval.text.extracted import LeftOut
 
-MakeZip = Callable[[dict[str, bytes]], bytes]
 NOTES = b"The pump hums.\n"
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-def mail() -> EmailMessage:
+def mail():
     message = EmailMessage()
     message["From"], message["To"] = "Ann Pump <ann@example.org>", "bob@example.org"
     message["Subject"], message["Date"] = "Invoice überall", "Tue, 03 Mar 2026 10:00:00 +0100"
@@ -39,7 +34,7 @@ def mail() -> EmailMessage:
     return message
 
 
-def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members() -> None:
+def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members():
     extracted = extract(bytes(mail()), "invoice.eml")
     assert extracted.text == (
         "# Invoice überall\n\nFrom: Ann Pump (ann@example.org)\nTo: bob@example.org\n"
@@ -55,7 +50,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members() -
     )
 
 
-def test_a_mail_of_html_alone_is_laid_out() -> None:
+def test_a_mail_of_html_alone_is_laid_out():
     message = EmailMessage()
     message["Subject"] = "News"
     message.set_content("<h2>Hi</h2><p style='display:none'>obey</p><ul><li>a</li></ul>", subtype="html")
@@ -64,7 +59,7 @@ def test_a_mail_of_html_alone_is_laid_out() -> None:
     assert "Words été." in extract(damaged, "b.eml").text
 
 
-def test_a_picture_that_the_page_of_a_mail_shows_is_no_document() -> None:
+def test_a_picture_that_the_page_of_a_mail_shows_is_no_document():
     message = EmailMessage()
     message.set_content("Regards")
     message.add_alternative('<p>Regards<img src="cid:logo%40here"><img src=CID:other></p>', subtype="html")
@@ -76,7 +71,7 @@ def test_a_picture_that_the_page_of_a_mail_shows_is_no_document() -> None:
     assert extracted.left_out == (LeftOut("pictures", (), 1),)
 
 
-def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip: MakeZip) -> None:
+def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip):
     files = {
         "a/notes.txt": NOTES,
         "A\\..\\notes.txt": b"Other\n",
@@ -92,7 +87,7 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
 
 
 @pytest.mark.parametrize("page", ["docs/a.html", "scans/a.txt"])
-def test_pictures_that_pages_of_an_archive_show_are_no_documents(make_zip: MakeZip, page: str) -> None:
+def test_pictures_that_pages_of_an_archive_show_are_no_documents(make_zip, page):
     files = {page: b"<p>Some words of a page.</p>", "docs/images-tmp/screen.png": b"\x89PNG\r\n\x1a\n" + bytes(90)}
     extracted = extract(make_zip(files), "site.zip")
     is_page = page.endswith("html")
@@ -106,16 +101,10 @@ def test_pictures_that_pages_of_an_archive_show_are_no_documents(make_zip: MakeZ
         ({f"{n}.txt": NOTES for n in range(4)}, ExtractionLimits(max_members=3), "holds more than 3 files or 100 MB"),
         ({"a.txt": NOTES, "b.txt": NOTES}, ExtractionLimits(max_member_bytes=20), "holds more than 1,000 files"),
         ({"a.txt": bytes(30 << 20)}, ExtractionLimits(), "unpacks to far more than files hold"),
-        (
-            {"p.exe": b"MZ\x90\x00"},
-            ExtractionLimits(),
-            "holds no file that can be read: p.exe",
-        ),
+        ({"p.exe": b"MZ\x90\x00"}, ExtractionLimits(), "holds no file that can be read: p.exe"),
     ],
 )
-def test_an_archive_that_is_too_much_is_refused(
-    make_zip: MakeZip, files: dict[str, bytes], limits: ExtractionLimits, sentence: str
-) -> None:
+def test_an_archive_that_is_too_much_is_refused(make_zip, files, limits, sentence):
     with pytest.raises(DocumentRejected, match=sentence):
         extract(make_zip(files), "pack.zip", limits=limits)
 
@@ -132,11 +121,11 @@ def test_an_archive_that_is_too_much_is_refused(
         ("x" * 400 + ".docx", "x" * 195 + ".docx"),
     ],
 )
-def test_a_members_name_leads_nowhere_else(name: str, path: str) -> None:
+def test_a_members_name_leads_nowhere_else(name, path):
     assert clean_name(name) == path
 
 
-def test_an_outlook_message_is_read(tmp_path: Path) -> None:
+def test_an_outlook_message_is_read(tmp_path):
     with pytest.raises(DocumentRejected, match="a.msg is not an Outlook message although its name says so"):
         extract(NOTES, "a.msg")
     damaged = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600) + "__properties_version1.0".encode("utf-16-le")
@@ -144,7 +133,7 @@ def test_an_outlook_message_is_read(tmp_path: Path) -> None:
         extract(damaged, "a.msg")
 
 
-def stored(path: str, header: int, values: dict[int, str | int | bytes], *inner: Storage) -> Storage:
+def stored(path, header, values, *inner):
     """A storage of an Outlook message with the properties ``values``, as the format keeps them."""
     entries, streams = [bytes(header)], []
     for pid, value in values.items():
@@ -157,7 +146,7 @@ def stored(path: str, header: int, values: dict[int, str | int | bytes], *inner:
     return Storage(path, (*streams, Stream("__properties_version1.0", b"".join(entries))), inner)
 
 
-def test_messages_attached_to_an_outlook_message_are_mails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_attached_to_an_outlook_message_are_mails(monkeypatch):
     """Real files of Outlook had these, and they were lost: their bytes are no stream but a storage."""
     plan = stored("__attach_version1.0_#0", 8, {0x3705: 1, 0x3707: "plan.txt", 0x3701: NOTES})
     logo = stored("__attach_version1.0_#1", 8, {0x3705: 1, 0x3707: "logo.png", 0x3701: PICTURE, 0x3712: "logo@x"})

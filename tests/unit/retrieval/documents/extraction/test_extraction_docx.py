@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import struct
-from collections.abc import Callable
-from typing import Any
 
 import docx
 import docx.document
@@ -14,11 +10,8 @@ from docx.oxml.ns import nsdecls
 from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
 
-Save = Callable[[docx.document.Document], bytes]
-Repack = Callable[[bytes, dict[str, bytes]], bytes]
 
-
-def sample() -> docx.document.Document:
+def sample():
     document = docx.Document()
     document.add_heading("Warranty", 0)
     document.add_paragraph("In force since January.")
@@ -35,7 +28,7 @@ def sample() -> docx.document.Document:
     return document
 
 
-def test_a_document_becomes_markdown_in_order(save_docx: Save) -> None:
+def test_a_document_becomes_markdown_in_order(save_docx):
     extracted = extract(save_docx(sample()), "w.docx")
     assert extracted.text == (
         "# Warranty\n\nIn force since January.\n\n## Periods\n\n- first\n- second\n\n"
@@ -52,17 +45,17 @@ def test_a_document_becomes_markdown_in_order(save_docx: Save) -> None:
     assert extracted.title == "Warranty"
 
 
-def test_the_entries_of_a_table_of_contents_are_left_out(save_docx: Save) -> None:
+def test_the_entries_of_a_table_of_contents_are_left_out(save_docx):
     document = sample()
     style = document.styles.add_style("toc 1", WD_STYLE_TYPE.PARAGRAPH)
     document.paragraphs[0].insert_paragraph_before("Periods\t2", style)
     assert "Periods\t2" not in extract(save_docx(document), "w.docx").text
 
 
-def test_tracked_insertions_and_content_controls_are_read(save_docx: Save) -> None:
+def test_tracked_insertions_and_content_controls_are_read(save_docx):
     document = sample()
     w = nsdecls("w")
-    paragraph: Any = document.paragraphs[1]._p
+    paragraph = document.paragraphs[1]._p
     paragraph.append(parse_xml(f"<w:ins {w} w:id='1' w:author='a'><w:r><w:t> Inserted.</w:t></w:r></w:ins>"))
     control = parse_xml(f"<w:sdt {w}><w:sdtContent><w:p><w:r><w:t>Controlled.</w:t></w:r></w:p></w:sdtContent></w:sdt>")
     document.element.body.insert(1, control)
@@ -71,7 +64,7 @@ def test_tracked_insertions_and_content_controls_are_read(save_docx: Save) -> No
     assert text.startswith("# Warranty\n\nControlled.\n\nIn force")
 
 
-def test_a_bomb_whose_directory_lies_is_rejected(save_docx: Save, repack: Repack) -> None:
+def test_a_bomb_whose_directory_lies_is_rejected(save_docx, repack):
     size = 60_000_000
     bomb = repack(save_docx(sample()), {"word/media/zeros.bin": bytes(size)})
     lying = bomb.replace(struct.pack("<I", size), struct.pack("<I", 10))
@@ -80,7 +73,7 @@ def test_a_bomb_whose_directory_lies_is_rejected(save_docx: Save, repack: Repack
         extract(lying, "b.docx")
 
 
-def test_declared_entities_are_rejected_and_never_expanded(save_docx: Save, repack: Repack) -> None:
+def test_declared_entities_are_rejected_and_never_expanded(save_docx, repack):
     xml = b'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><d>&b;</d>'
     across = (1 << 20) - len(b'<?xml version="1.0"?><!---->') - 4
     for padding in (b"", b"<!--" + b"x" * across + b"-->"):
@@ -89,7 +82,7 @@ def test_declared_entities_are_rejected_and_never_expanded(save_docx: Save, repa
             extract(data, "e.docx")
 
 
-def test_broken_xml_names_the_format_and_chains_the_cause(save_docx: Save, repack: Repack) -> None:
+def test_broken_xml_names_the_format_and_chains_the_cause(save_docx, repack):
     with pytest.raises(DocumentRejected, match="could not be read as a Word document") as caught:
         extract(repack(save_docx(sample()), {"word/document.xml": b"<w:document"}), "e.docx")
     assert caught.value.__cause__ is not None
@@ -103,7 +96,7 @@ MERGED = [
 ]
 
 
-def test_merged_cells_stand_in_their_columns(save_docx: Save) -> None:
+def test_merged_cells_stand_in_their_columns(save_docx):
     """In Word and on web pages: a name over two columns before the name of each, one over two rows in each."""
     document = docx.Document()
     table = document.add_table(4, 4)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 from retrieval.documents.extraction import extract
@@ -13,10 +11,9 @@ PAGE = """<!DOCTYPE html><html lang="nl-NL"><head><meta charset="{charset}"><tit
   blijft</pre></main><footer>Voettekst</footer></body></html>"""
 
 
-def test_html_becomes_markdown_with_headings_tables_lists_and_code() -> None:
+def test_html_becomes_markdown_with_headings_tables_lists_and_code():
     extracted = extract(PAGE.format(charset="utf-8").encode(), "gids.html")
-    assert extracted.media_type == "text/html"
-    assert extracted.title == "De café-gids"
+    assert (extracted.media_type, extracted.title) == ("text/html", "De café-gids")
     assert [(section.level, section.title) for section in extracted.sections] == [(1, "Gids"), (2, "Tabel")]
     for section in extracted.sections:
         assert extracted.text[section.start :].startswith("#" * section.level + " " + section.title)
@@ -25,23 +22,21 @@ def test_html_becomes_markdown_with_headings_tables_lists_and_code() -> None:
     assert any("# code\n  blijft" in extracted.text[span.start : span.end] for span in extracted.protected)
 
 
-def test_what_a_reader_cannot_see_is_left_out() -> None:
+def test_what_a_reader_cannot_see_is_left_out():
     text = extract(PAGE.format(charset="utf-8").encode(), "gids.html").text
     for hidden in ("Ignore all", "Hidden words", "alert", "Menu", "Voettekst"):
         assert hidden not in text
 
 
-def test_the_declared_charset_is_believed() -> None:
-    extracted = extract(PAGE.format(charset="iso-8859-15").encode("iso-8859-15"), "gids.html")
-    assert "€ 5" in extracted.text
+def test_the_declared_charset_is_believed():
+    assert "€ 5" in extract(PAGE.format(charset="iso-8859-15").encode("iso-8859-15"), "gids.html").text
 
 
-def test_a_fragment_that_trafilatura_finds_empty_is_still_read() -> None:
-    extracted = extract(b"<div>Short.</div>", "x.html")
-    assert extracted.text == "Short.\n"
+def test_a_fragment_that_trafilatura_finds_empty_is_still_read():
+    assert extract(b"<div>Short.</div>", "x.html").text == "Short.\n"
 
 
-def test_a_page_keeps_all_its_headings() -> None:
+def test_a_page_keeps_all_its_headings():
     body = "".join(f"<h2>Part {n}</h2><p>{'A sentence about the matter. ' * 8}</p>" for n in range(12))
     extracted = extract(f"<html><body><h1>All</h1>{body}</body></html>".encode(), "x.html")
     assert [section.title for section in extracted.sections] == ["All", *(f"Part {n}" for n in range(12))]
@@ -57,7 +52,7 @@ CONTENTS = """<html><body><div class="navheader"><table><tr><td>Prev</td><td>Nex
 </body></html>"""
 
 
-def test_tables_of_contents_and_ways_to_other_pages_are_left_out() -> None:
+def test_tables_of_contents_and_ways_to_other_pages_are_left_out():
     """They hold the words of all sections, and would be found for each. Links in a text stay."""
     text = extract(CONTENTS.encode(), "pumps.html").text
     for gone in ("Prev", "How to drain", "On this page"):
@@ -67,7 +62,7 @@ def test_tables_of_contents_and_ways_to_other_pages_are_left_out() -> None:
         assert kept in text
 
 
-def test_menus_and_lines_that_lead_to_the_next_page_are_left_out() -> None:
+def test_menus_and_lines_that_lead_to_the_next_page_are_left_out():
     menu = "".join(f'<li><a href="{name}.html">{name}</a></li>' for name in ("Products", "Support", "Prices"))
     way = '<p>Next: <a href="b.html" rel="next">Bees</a>, Up: <a href="i.html" accesskey="u">Insects</a> [2]</p>'
     body = "<p>An ant carries fifty times its weight.</p>" * 9
@@ -80,7 +75,7 @@ def test_menus_and_lines_that_lead_to_the_next_page_are_left_out() -> None:
     assert "- Nest: Where they live, with one queen" in text
 
 
-def test_definitions_notes_and_steps_keep_their_form() -> None:
+def test_definitions_notes_and_steps_keep_their_form():
     page = f"""<html><head><title>Guide</title></head><body><h1>Guide</h1>
         <ol><li><p>Open the lid.</p></li><li>Close it.<ul><li>Push.</li></ul></li></ol>
         <dl><dt>Asset</dt><dd><p>What you own</p></dd><dt>Debt</dt><dt>Loan</dt><dd>What you owe</dd></dl>
@@ -97,19 +92,19 @@ def test_definitions_notes_and_steps_keep_their_form() -> None:
     assert "|" not in text
 
 
-def test_a_manual_keeps_the_notes_that_trafilatura_leaves_out() -> None:
+def test_a_manual_keeps_the_notes_that_trafilatura_leaves_out():
     step = "<p>Open the lid of the machine and close it again.</p><dl><dt>Lid</dt><dd>Made of steel.</dd></dl>"
     note = "<div class='note'><table><tr><th>Note</th></tr><tr><td>Mind the gap.</td></tr></table></div>"
     text = extract(f"<html><body>{step * 20}{note * 20}</body></html>".encode(), "manual.html").text
     assert text.count("Mind the gap.") == 20
 
 
-def test_a_main_element_that_the_parser_puts_into_the_head_is_read() -> None:
+def test_a_main_element_that_the_parser_puts_into_the_head_is_read():
     page = b"<html><title>Wombat</title><main><p>A wombat makes cubes.</p></main></html>"
     assert extract(page, "w.html").text == "A wombat makes cubes.\n"
 
 
-def test_a_line_break_within_code_makes_no_block_of_code() -> None:
+def test_a_line_break_within_code_makes_no_block_of_code():
     words = "<p>A sentence about the matter, long enough to be the main text of the page.</p>" * 8
     page = f"""<html><body><h1>Commits</h1>{words}<p>Run <code>git
         commit --amend</code> and edit

@@ -1,9 +1,6 @@
 """Presentations, OpenDocument, books and RTF: headings, lists, tables, slides and notes, in their order."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable
 
 import pptx
 import pytest
@@ -25,10 +22,9 @@ ODF = " ".join(
         "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     }.items()
 )
-MakeZip = Callable[[dict[str, bytes]], bytes]
 
 
-def deck() -> bytes:
+def deck():
     presentation = pptx.Presentation()
     layouts = presentation.slide_layouts
     opening = presentation.slides.add_slide(layouts[0])
@@ -53,7 +49,7 @@ def deck() -> bytes:
     return out.getvalue()
 
 
-def test_a_presentation_is_a_page_a_slide() -> None:
+def test_a_presentation_is_a_page_a_slide():
     extracted = extract(deck(), "deck.pptx")
     slides = [extracted.text[page.start : page.end].strip() for page in extracted.pages]
     assert slides == [
@@ -63,16 +59,15 @@ def test_a_presentation_is_a_page_a_slide() -> None:
         "",
     ]
     assert [section.title for section in extracted.sections] == ["Pump plan", "Goals", "Slide 3"]
-    assert extracted.title == "Pump plan"
-    assert extracted.left_out == (LeftOut("slides", ("4",), 1),)
+    assert (extracted.title, extracted.left_out) == ("Pump plan", (LeftOut("slides", ("4",), 1),))
     assert [row.values for row in read_tables(extracted)[0].rows] == [(2025.0, 130.0)]
 
 
-def odf(body: str) -> bytes:
+def odf(body):
     return f"<office:document-content {ODF}>{body}</office:document-content>".encode()
 
 
-def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip: MakeZip) -> None:
+def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip):
     cells = "".join(f"<table:table-cell><text:p>{words}</text:p></table:table-cell>" for words in ("Seal", "12"))
     body = (
         '<office:automatic-styles><style:style style:name="P1" style:parent-style-name="Title"/>'
@@ -97,8 +92,8 @@ def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip: MakeZip)
     assert (extracted.title, len(read_tables(extracted))) == ("Pump manual", 1)
 
 
-def test_an_opendocument_presentation_is_a_page_a_slide(make_zip: MakeZip) -> None:
-    def frame(words: str, of: str = "") -> str:
+def test_an_opendocument_presentation_is_a_page_a_slide(make_zip):
+    def frame(words, of=""):
         kind = f' presentation:class="{of}"' if of else ""
         return f"<draw:frame{kind}><draw:text-box><text:p>{words}</text:p></draw:text-box></draw:frame>"
 
@@ -119,7 +114,7 @@ def test_an_opendocument_presentation_is_a_page_a_slide(make_zip: MakeZip) -> No
     assert (extracted.title, extracted.left_out) == ("Goals", (LeftOut("slides", ("2",), 1),))
 
 
-def book(chapters: dict[str, str], *, more: dict[str, bytes] | None = None) -> dict[str, bytes]:
+def book(chapters, *, more=None):
     items = "".join(f'<item id="{n}" href="{n}" media-type="application/xhtml+xml"/>' for n in sorted(chapters))
     spine = "".join(f'<itemref idref="{n}"/>' for n in chapters)
     return {
@@ -145,7 +140,7 @@ def book(chapters: dict[str, str], *, more: dict[str, bytes] | None = None) -> d
     }
 
 
-def test_a_book_is_read_in_the_order_of_its_spine(make_zip: MakeZip) -> None:
+def test_a_book_is_read_in_the_order_of_its_spine(make_zip):
     chapters = {"z.xhtml": "<h1>Pumps</h1><p>They hum.</p>", "b.xhtml": "<p>A seal wears.</p>"}
     extracted = extract(make_zip(book(chapters)), "pump.epub")
     assert extracted.text == "# Pumps\n\nThey hum.\n\n# Of seals\n\nA seal wears.\n"
@@ -155,7 +150,7 @@ def test_a_book_is_read_in_the_order_of_its_spine(make_zip: MakeZip) -> None:
         extract(make_zip(book(chapters, more=locked)), "pump.epub")
 
 
-def test_rtf_keeps_headings_lists_and_tables() -> None:
+def test_rtf_keeps_headings_lists_and_tables():
     source = (
         rb"{\rtf1\ansi\ansicpg1252\uc1{\info{\title Manual}}{\stylesheet{\ql Normal;}{\s1\outlinelevel0 heading 1;}"
         rb"{\s2\sbasedon0 Heading 2;}}\pard\s1\outlinelevel1 Parts\par\pard Caf\'e9 \u8364?\par"

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,18 +7,15 @@ from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.tables.table_reading import read_tables
 
-MakePdf = Callable[..., bytes]
 
-
-def test_pages_outline_title_and_words_cut_at_line_ends(make_pdf: MakePdf) -> None:
+def test_pages_outline_title_and_words_cut_at_line_ends(make_pdf):
     data = make_pdf(
         ["Service manual\nThe installa-\ntion of a well-\nknown pump.", "2 Safety\nThis well-known rule."],
         title="Handleiding é",
         outline=[("Safety", 1), ("Not in the text", 1)],
     )
     extracted = extract(data, "manual.pdf")
-    assert extracted.media_type == "application/pdf"
-    assert extracted.title == "Handleiding é"
+    assert (extracted.media_type, extracted.title) == ("application/pdf", "Handleiding é")
     assert [extracted.text[page.start : page.end] for page in extracted.pages] == [
         "Service manual\nThe installation of a well-known pump.",
         "2 Safety\nThis well-known rule.",
@@ -31,7 +25,7 @@ def test_pages_outline_title_and_words_cut_at_line_ends(make_pdf: MakePdf) -> No
     assert extracted.text[extracted.sections[0].start :].startswith("2 Safety")
 
 
-def test_running_headers_and_page_numbers_are_dropped_and_nothing_else(make_pdf: MakePdf) -> None:
+def test_running_headers_and_page_numbers_are_dropped_and_nothing_else(make_pdf):
     pages = [
         f"Merwe manual SM-4471\nIts value is {n * 7}\nTopic {word}\nPage {n} of 5"
         for n, word in enumerate(["a", "b", "c", "d", "e"], 1)
@@ -43,35 +37,34 @@ def test_running_headers_and_page_numbers_are_dropped_and_nothing_else(make_pdf:
     assert kept == [line for n, word in enumerate("abcde", 1) for line in (f"Its value is {n * 7}", f"Topic {word}")]
 
 
-def test_a_running_header_is_known_by_any_of_its_numbers(make_pdf: MakePdf) -> None:
+def test_a_running_header_is_known_by_any_of_its_numbers(make_pdf):
     pages = [f"Manual 12 Bookworm {number} / 5\nIts value is {number * 7}" for number in range(1, 6)]
     assert "Bookworm" not in extract(make_pdf(pages), "m.pdf").text
 
 
-def test_the_entries_of_a_table_of_contents_are_left_out(make_pdf: MakePdf) -> None:
+def test_the_entries_of_a_table_of_contents_are_left_out(make_pdf):
     entries = "\n".join(f"{n}.1 Part {n} . . . . . . . . {n}" for n in range(1, 5))
     contents = f"Contents\n1 Chapter 1\n{entries}\n2 Chapter 3"
     text = extract(make_pdf([contents, "It ends after ... 5\nYears pass: 12"]), "m.pdf").text
     assert text.split() == ["Contents", "It", "ends", "after", "...", "5", "Years", "pass:", "12"]
 
 
-def test_short_files_keep_every_line(make_pdf: MakePdf) -> None:
-    text = extract(make_pdf(["Same\none", "Same\ntwo", "Same\nthree"]), "m.pdf").text
-    assert text.count("Same") == 3
+def test_short_files_keep_every_line(make_pdf):
+    assert extract(make_pdf(["Same\none", "Same\ntwo", "Same\nthree"]), "m.pdf").text.count("Same") == 3
 
 
-def test_a_protected_pdf_says_what_to_do(make_pdf: MakePdf) -> None:
+def test_a_protected_pdf_says_what_to_do(make_pdf):
     message = "report.pdf is password-protected: remove the password and upload it again."
     with pytest.raises(DocumentRejected, match=message):
         extract(make_pdf(["secret"], protected=True), "report.pdf")
 
 
-def test_a_page_without_text_is_to_be_recognised(make_pdf: MakePdf) -> None:
+def test_a_page_without_text_is_to_be_recognised(make_pdf):
     extracted = extract(make_pdf(["secret"], image_only=True), "report.pdf")
     assert (extracted.text.strip(), extracted.unread_pages) == ("", [1])
 
 
-def test_damaged_and_oversized_pdfs_are_rejected(make_pdf: MakePdf) -> None:
+def test_damaged_and_oversized_pdfs_are_rejected(make_pdf):
     with pytest.raises(DocumentRejected, match="damaged PDF") as caught:
         extract(make_pdf(["words"])[:200], "report.pdf")
     assert caught.value.__cause__ is not None
@@ -81,20 +74,20 @@ def test_damaged_and_oversized_pdfs_are_rejected(make_pdf: MakePdf) -> None:
         extract(make_pdf(["many words"]), "report.pdf", limits=ExtractionLimits(max_text_chars=5))
 
 
-def test_threads_can_read_at_once(make_pdf: MakePdf) -> None:
+def test_threads_can_read_at_once(make_pdf):
     """The library for PDF files allows one thread: what reads is in a process of its own."""
     data = make_pdf([f"Page text {n}" for n in range(20)])
     expected = extract(data, "a.pdf").text
     limits = ExtractionLimits()
 
-    def read(_number: int) -> str:
+    def read(_number):
         return extract_in_sandbox(data, "a.pdf", limits=limits, within=sandbox_limits(512, 60, limits)).text
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(read, range(8))) == [expected] * 8
 
 
-def column(x: float, lines: list[str], top: float = 700) -> list[tuple[float, float, float, str]]:
+def column(x, lines, top=700):
     return [(x, top - 13 * at, 10, line) for at, line in enumerate(lines)]
 
 
@@ -103,7 +96,7 @@ RIGHT = [f"The right column says in its line {n} so" for n in "abcdefgh"]
 
 
 @pytest.mark.parametrize("written", ["by column", "by row", "backwards"])
-def test_columns_are_read_one_after_the_other(make_pdf: MakePdf, written: str) -> None:
+def test_columns_are_read_one_after_the_other(make_pdf, written):
     left, right = column(60, LEFT), column(320, RIGHT)
     runs = {
         "by column": left + right,
@@ -115,7 +108,7 @@ def test_columns_are_read_one_after_the_other(make_pdf: MakePdf, written: str) -
     assert [line for line in text.split("\n") if line] == [title[3], *LEFT, *RIGHT]
 
 
-def test_headings_paragraphs_and_what_goes_on_over_the_end_of_a_page(make_pdf: MakePdf) -> None:
+def test_headings_paragraphs_and_what_goes_on_over_the_end_of_a_page(make_pdf):
     first = [
         (60.0, 740.0, 20.0, "Maintenance of pumps"),
         (60.0, 700.0, 14.0, "1 Vent"),
@@ -139,16 +132,16 @@ def test_headings_paragraphs_and_what_goes_on_over_the_end_of_a_page(make_pdf: M
     assert extracted.text[extracted.pages[1].start :].startswith("tinued on")
 
 
-def test_titles_of_chapters_at_the_top_of_pages_are_dropped(make_pdf: MakePdf) -> None:
+def test_titles_of_chapters_at_the_top_of_pages_are_dropped(make_pdf):
     bodies = [[f"Line {word} {n} is text." for n in "abcd"] for word in ["one", "two", "three", "four", "five", "six"]]
     titles = ["Chapter 1: first"] * 3 + ["Chapter 2: second"] * 3
     pages = [[(60.0, 760.0, 9.0, title), *column(60, body)] for title, body in zip(titles, bodies, strict=True)]
     assert extract(make_pdf(pages), "m.pdf").text.split() == " ".join(line for body in bodies for line in body).split()
 
 
-def ruled(rows: list[list[str]], top: float, *, is_grid: bool) -> list[tuple[float, float, float, str] | str]:
+def ruled(rows, top, *, is_grid):
     """A table at the sides 60 to 460 with columns of 100 points, drawn with a grid or with three rules."""
-    runs: list[tuple[float, float, float, str] | str] = [
+    runs = [
         (64.0 + 100 * column, top - 14 - 20 * at, 10.0, cell)
         for at, row in enumerate(rows)
         for column, cell in enumerate(row)
@@ -168,7 +161,7 @@ PUMPS_AS_MARKDOWN = "".join(
 
 
 @pytest.mark.parametrize("is_grid", [True, False])
-def test_tables_with_rules_are_data(make_pdf: MakePdf, is_grid: bool) -> None:
+def test_tables_with_rules_are_data(make_pdf, is_grid):
     page = [*column(60, ["What the pumps cost."], 740), *ruled(PUMPS, 700, is_grid=is_grid)]
     extracted = extract(make_pdf([[*page, *column(60, ["Words below the table."], 560)]]), "m.pdf")
     assert extracted.text == f"What the pumps cost.\n\n{PUMPS_AS_MARKDOWN}\n\nWords below the table.\n"
@@ -177,7 +170,7 @@ def test_tables_with_rules_are_data(make_pdf: MakePdf, is_grid: bool) -> None:
     assert table.rows[1].values[1] == 185
 
 
-def test_a_table_goes_on_over_the_end_of_a_page(make_pdf: MakePdf) -> None:
+def test_a_table_goes_on_over_the_end_of_a_page(make_pdf):
     first = [*column(60, ["What the pumps cost."], 740), *ruled(PUMPS[:3], 700, is_grid=True)]
     again = ruled([PUMPS[0], PUMPS[3]], 740, is_grid=True)
     for rest in (again, ruled([PUMPS[3], ["MX-4", "1 W", "9 kg"]], 740, is_grid=True)):
@@ -186,7 +179,7 @@ def test_a_table_goes_on_over_the_end_of_a_page(make_pdf: MakePdf) -> None:
         assert text.count("---") == 3
 
 
-def aligned(rows: list[list[str]], top: float, pitch: float = 18) -> list[tuple[float, float, float, str]]:
+def aligned(rows, top, pitch=18):
     """Cells at 60, 200, 320 and 420; an empty one is not printed."""
     places = (60.0, 200.0, 320.0, 420.0)
     return [
@@ -197,7 +190,7 @@ def aligned(rows: list[list[str]], top: float, pitch: float = 18) -> list[tuple[
     ]
 
 
-def test_a_table_without_rules_is_told_by_its_columns(make_pdf: MakePdf) -> None:
+def test_a_table_without_rules_is_told_by_its_columns(make_pdf):
     """Names over two columns, a name that holds for the rows below it, and the same header on the next page."""
     header = [["", "", "2023", ""], ["Region", "Product", "Units", "Turnover"]]
     over_both = [(375.0, 700.0, 10.0, "2023"), *aligned([header[1]], 682)]
@@ -224,7 +217,7 @@ def test_a_table_without_rules_is_told_by_its_columns(make_pdf: MakePdf) -> None
     assert [(found.kind, found.unit) for found in table.columns][2:] == [("number", ""), ("number", "eur")]
 
 
-def test_merged_cells_of_a_grid_stand_in_each_row_and_column(make_pdf: MakePdf) -> None:
+def test_merged_cells_of_a_grid_stand_in_each_row_and_column(make_pdf):
     sides, top = (60, 160, 260, 360), 700
     runs = [
         f"60 {top} m 360 {top} l S",
@@ -267,10 +260,10 @@ WRAPPED_AS_MARKDOWN = [
 
 
 @pytest.mark.parametrize("drawn", ["a rule a row", "shades", "nothing"])
-def test_a_cell_of_two_lines_is_one_cell(make_pdf: MakePdf, drawn: str) -> None:
+def test_a_cell_of_two_lines_is_one_cell(make_pdf, drawn):
     """The other cells of its row stand at its middle, as browsers print them."""
     places, tops = (60.0, 200.0, 320.0, 420.0), [700.0, 676.0, 646.0, 622.0]
-    runs: list[tuple[float, float, float, str] | str] = []
+    runs = []
     for at, row in enumerate([*WRAPPED, ["Bo", "20.09", "Espoo", "none"]]):
         for place, cell in zip(places, row, strict=True):
             runs += (
@@ -283,8 +276,7 @@ def test_a_cell_of_two_lines_is_one_cell(make_pdf: MakePdf, drawn: str) -> None:
         runs += [f"56 {y} m 480 {y} l S" for y in borders[1:]]
     elif drawn == "shades":
         runs = [f"0.9 g 56 {y} 424 {height} re f 0 g" for y, height in ((658.0, 32.0), (612.0, 22.0))] + runs
-    text = extract(make_pdf([runs]), "m.pdf").text
-    assert text.splitlines() == WRAPPED_AS_MARKDOWN
+    assert extract(make_pdf([runs]), "m.pdf").text.splitlines() == WRAPPED_AS_MARKDOWN
 
 
 NO_TABLES = {
@@ -301,6 +293,6 @@ NO_TABLES = {
 
 
 @pytest.mark.parametrize("kind", NO_TABLES)
-def test_what_stands_in_columns_is_not_always_a_table(make_pdf: MakePdf, kind: str) -> None:
+def test_what_stands_in_columns_is_not_always_a_table(make_pdf, kind):
     page = [*column(60, ["A line of text above it."], 740), *aligned(NO_TABLES[kind], 700)]
     assert "---" not in extract(make_pdf([page]), "m.pdf").text

@@ -1,10 +1,7 @@
 """XLSX, XLS and ODS: tables wherever they stand on a sheet, with the values that a reader sees."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
-from collections.abc import Callable
 
 import openpyxl
 import pytest
@@ -16,7 +13,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models.document import left_out_sentences
 from retrieval.tables.table_reading import read_tables
 from retrieval.text.chunking import chunk
-from retrieval.text.extracted import ExtractedText, ExtractionLimits
+from retrieval.text.extracted import ExtractionLimits
 
 PRICES = """# Prices
 
@@ -41,13 +38,13 @@ ODS_NAMES = (
 )
 
 
-def saved(workbook: openpyxl.Workbook) -> bytes:
+def saved(workbook):
     out = io.BytesIO()
     workbook.save(out)
     return out.getvalue()
 
 
-def prices() -> openpyxl.Workbook:
+def prices():
     workbook = openpyxl.Workbook()
     sheet = workbook.active
     sheet.title = "Prices"
@@ -70,7 +67,7 @@ def prices() -> openpyxl.Workbook:
     return workbook
 
 
-def test_a_workbook_is_read_as_the_tables_of_its_sheets() -> None:
+def test_a_workbook_is_read_as_the_tables_of_its_sheets():
     extracted = extract(saved(prices()), "prices.xlsx")
     assert extracted.text == PRICES
     assert [section.title for section in extracted.sections] == ["Prices", "Pump list", "Quarters"]
@@ -86,7 +83,7 @@ def test_a_workbook_is_read_as_the_tables_of_its_sheets() -> None:
     assert [column.name for column in quarters.columns] == ["Region", "2024 H1", "2024 H2", "2025 H1", "2025 H2"]
 
 
-def as_old_workbook(workbook: openpyxl.Workbook) -> bytes:
+def as_old_workbook(workbook):
     """The same cells, number formats, merged areas and hidden sheets as Excel 2003 saved them."""
     old, out = xlwt.Workbook(), io.BytesIO()
     for sheet in workbook.worksheets:
@@ -102,7 +99,7 @@ def as_old_workbook(workbook: openpyxl.Workbook) -> bytes:
     return out.getvalue()
 
 
-def test_an_old_workbook_is_read_like_a_new_one() -> None:
+def test_an_old_workbook_is_read_like_a_new_one():
     workbook = prices()
     workbook.create_sheet("Salaries").append(["secret"])
     workbook["Salaries"].sheet_state = "hidden"
@@ -111,7 +108,7 @@ def test_an_old_workbook_is_read_like_a_new_one() -> None:
     assert [each.names for each in extracted.left_out] == [("Salaries",)]
 
 
-def test_times_and_truth_of_an_old_workbook() -> None:
+def test_times_and_truth_of_an_old_workbook():
     workbook = openpyxl.Workbook()
     workbook.active.append(["what", "value"])
     for value in (True, dt.datetime(2026, 1, 3, 9, 30), dt.time(7, 15), dt.timedelta(hours=30), 2.5):
@@ -119,12 +116,12 @@ def test_times_and_truth_of_an_old_workbook() -> None:
     assert extract(as_old_workbook(workbook), "a.xls").text == extract(saved(workbook), "a.xlsx").text
 
 
-def test_rows_are_cited_by_their_sheet_however_small_it_is() -> None:
+def test_rows_are_cited_by_their_sheet_however_small_it_is():
     chunks = chunk(extract(saved(prices()), "prices.xlsx"), lambda texts: [len(text) // 4 for text in texts], 300)
     assert [each.heading_path for each in chunks] == [("Prices",), ("Prices", "Pump list"), ("Quarters",)]
 
 
-def test_what_is_hidden_and_what_was_never_computed_is_said() -> None:
+def test_what_is_hidden_and_what_was_never_computed_is_said():
     workbook = prices()
     workbook.create_sheet("Salaries").append(["secret"])
     workbook["Salaries"].sheet_state = "hidden"
@@ -137,7 +134,7 @@ def test_what_is_hidden_and_what_was_never_computed_is_said() -> None:
     )
 
 
-def sheet(*rows: str) -> ExtractedText:
+def sheet(*rows):
     """A sheet whose cells stand between bars; those of digits are values."""
     cells = {
         number: {at: Cell(words, words.isdigit()) for at, words in enumerate(row.split("|")) if words}
@@ -162,7 +159,7 @@ def sheet(*rows: str) -> ExtractedText:
         (["name|kg|kg", "x|1|2"], "name: x; kg: 1; kg (2): 2\n"),
     ],
 )
-def test_tables_are_told_from_what_stands_around_them(rows: list[str], text: str) -> None:
+def test_tables_are_told_from_what_stands_around_them(rows, text):
     assert sheet(*rows).text == text
 
 
@@ -183,11 +180,11 @@ def test_tables_are_told_from_what_stands_around_them(rows: list[str], text: str
         (True, "General", "TRUE"),
     ],
 )
-def test_a_value_is_written_as_its_format_says(value: object, number_format: str, words: str) -> None:
+def test_a_value_is_written_as_its_format_says(value, number_format, words):
     assert show_value(value, number_format) == words
 
 
-def ods(rows: str, *, more: str = "") -> str:
+def ods(rows, *, more=""):
     return (
         f'<office:document-content {ODS_NAMES}><office:automatic-styles><style:style style:name="h" '
         'style:family="table"><style:table-properties table:display="false"/></style:style></office:automatic-styles>'
@@ -196,15 +193,15 @@ def ods(rows: str, *, more: str = "") -> str:
     )
 
 
-def cell(words: str, attributes: str = "") -> str:
+def cell(words, attributes=""):
     return f"<table:table-cell {attributes}><text:p>{words}</text:p></table:table-cell>"
 
 
-def row(*cells: str) -> str:
+def row(*cells):
     return f"<table:table-row>{''.join(cells)}</table:table-row>"
 
 
-def test_an_opendocument_sheet_is_read_by_its_values(make_zip: Callable[[dict[str, bytes]], bytes]) -> None:
+def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     money = 'office:value-type="currency" office:currency="EUR" office:value="1234.5"'
     rows = (
         row(cell("Name"), cell("Price"), cell("Since"))
@@ -218,8 +215,7 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip: Callable[[dict[st
     )
     hidden = f'<table:table table:name="Old" table:style-name="h">{row(cell("secret"))}</table:table>'
     files = {"mimetype": b"application/vnd.oasis.opendocument.spreadsheet"}
-    data = make_zip(files | {"content.xml": ods(rows, more=hidden).encode()})
-    extracted = extract(data, "stock.ods")
+    extracted = extract(make_zip(files | {"content.xml": ods(rows, more=hidden).encode()}), "stock.ods")
     assert extracted.text == "# Stock\n\nName: Pump; Price: € 1234.50; Since: 2026-01-03\n"
     assert (
         left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)

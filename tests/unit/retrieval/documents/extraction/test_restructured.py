@@ -1,7 +1,5 @@
 """reStructuredText as Markdown, in the forms in which Sphinx documentation is written."""
 
-from __future__ import annotations
-
 import pytest
 
 from retrieval.documents.extraction.restructured import to_markdown
@@ -34,7 +32,7 @@ from retrieval.documents.extraction.restructured import to_markdown
         ("Unknown :role-of:`words` stay.\n\n.. odd::\n\n   Its text.", "Unknown `words` stay.\n\nIts text."),
     ],
 )
-def test_what_a_reader_sees(written: str, expected: str) -> None:
+def test_what_a_reader_sees(written, expected):
     assert to_markdown(written) == f"{expected}\n"
 
 
@@ -53,5 +51,5 @@ def test_what_a_reader_sees(written: str, expected: str) -> None:
         "|" * 20_000 + "\n" + "*" * 20_000,
     ],
 )
-def test_hostile_text_is_read_in_time(hostile: str) -> None:
+def test_hostile_text_is_read_in_time(hostile):
     assert to_markdown(hostile)

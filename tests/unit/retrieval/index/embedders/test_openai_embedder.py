@@ -1,13 +1,11 @@
-from __future__ import annotations
-
 import json
 import logging
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +14,6 @@ from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import openai
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
 from tests.support.serving import QuietHandler, serving
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 Answer = tuple[int, dict[str, str], object]
 
@@ -38,29 +33,29 @@ class EmbeddingServer:
     base_url: str = ""
 
 
-def rows(body: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(body):
     return [
         {"object": "embedding", "index": index, "embedding": [len(text) + 1, 0, 2]}
         for index, text in enumerate(body["input"])
     ]
 
 
-def embeddings(body: dict[str, Any]) -> Answer:
+def embeddings(body):
     return 200, {}, {"object": "list", "data": rows(body), "model": body["model"]}
 
 
-def with_vector(vector: object) -> Callable[[dict[str, Any]], Answer]:
+def with_vector(vector):
     return lambda body: (200, {}, {"data": [{**row, "embedding": vector} for row in rows(body)]})
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
+def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(openai, "PAUSE_SECONDS", 0.01)
     state = EmbeddingServer()
 
     class Request(QuietHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.read_json()
             state.requests.append((self.path, dict(self.headers), body))
             answer = state.answers.pop(0) if state.answers else embeddings
@@ -73,21 +68,19 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
         yield state
 
 
-def embedder_of(base_url: str, **changes: Any) -> OpenAICompatibleEmbedder:
+def embedder_of(base_url, **changes):
     arguments = {"api_key": KEY, "model": "small", "dimension": 3, "timeout_seconds": 5}
     return OpenAICompatibleEmbedder(base_url, **{**arguments, **changes})
 
 
-def expected(texts: list[str]) -> npt.NDArray[np.float64]:
+def expected(texts):
     vectors = np.array([[len(text) + 1, 0, 2] for text in texts], np.float64)
-    units: npt.NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return units
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_a_query_is_a_unit_vector(server: EmbeddingServer) -> None:
+def test_a_query_is_a_unit_vector(server):
     vector = embedder_of(server.base_url + "/").embed_query("hello")
-    assert vector.shape == (3,)
-    assert vector.dtype == np.float32
+    assert (vector.shape, vector.dtype) == ((3,), np.float32)
     np.testing.assert_allclose(vector, expected(["hello"])[0], atol=1e-7)
     path, headers, body = server.requests[0]
     assert path == "/v1/embeddings"
@@ -95,17 +88,14 @@ def test_a_query_is_a_unit_vector(server: EmbeddingServer) -> None:
     assert body == {"model": "small", "input": ["hello"]}
 
 
-def test_documents_are_sent_in_batches_and_keep_their_order(
-    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_are_sent_in_batches_and_keep_their_order(server, monkeypatch):
     monkeypatch.setattr(openai, "BATCH_SIZE", 2)
     texts = ["x" * length for length in (5, 1, 9, 3, 7)]
-    vectors = embedder_of(server.base_url).embed_documents(texts)
-    np.testing.assert_allclose(vectors, expected(texts), atol=1e-7)
+    np.testing.assert_allclose(embedder_of(server.base_url).embed_documents(texts), expected(texts), atol=1e-7)
     assert [body["input"] for _, _, body in server.requests] == [texts[:2], texts[2:4], texts[4:]]
 
 
-def test_a_passing_refusal_is_retried(server: EmbeddingServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_passing_refusal_is_retried(server, caplog):
     server.answers += [(status, {}, {"error": "busy"}) for status in (429, 500, 503)]
     with caplog.at_level(logging.WARNING):
         vectors = embedder_of(server.base_url).embed_documents(["hello"])
@@ -114,7 +104,7 @@ def test_a_passing_refusal_is_retried(server: EmbeddingServer, caplog: pytest.Lo
     assert len(caplog.messages) == 3
 
 
-def test_attempts_are_bounded_and_fewer_for_a_query(server: EmbeddingServer) -> None:
+def test_attempts_are_bounded_and_fewer_for_a_query(server):
     server.answers += [(503, {}, b"")] * 20
     with pytest.raises(EmbeddingFailed, match=r"127.0.0.1 .* small: it answered HTTP 503, 4 times in a row\.$"):
         embedder_of(server.base_url).embed_documents(["hello"])
@@ -124,7 +114,7 @@ def test_attempts_are_bounded_and_fewer_for_a_query(server: EmbeddingServer) -> 
     assert len(server.requests) == 6
 
 
-def test_pauses_grow_and_heed_the_server(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_grow_and_heed_the_server(server, monkeypatch):
     monkeypatch.setattr(openai, "PAUSE_SECONDS", 0.2)
     server.answers += [(429, {"Retry-After": "0.4"}, b""), (429, {"Retry-After": "soon"}, b"")]
     started = time.monotonic()
@@ -134,14 +124,14 @@ def test_pauses_grow_and_heed_the_server(server: EmbeddingServer, monkeypatch: p
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 413])
-def test_a_final_refusal_is_not_retried_and_says_why(server: EmbeddingServer, status: int) -> None:
+def test_a_final_refusal_is_not_retried_and_says_why(server, status):
     server.answers.append((status, {"Location": "http://127.0.0.1:9/"}, {"error": "no such\n model"}))
     with pytest.raises(EmbeddingFailed, match=rf'HTTP {status}: "{{"error": "no such\\n model"}}"'):
         embedder_of(server.base_url).embed_query("hello")
     assert len(server.requests) == 1
 
 
-def test_an_unreachable_server_is_tried_again_then_reported() -> None:
+def test_an_unreachable_server_is_tried_again_then_reported():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -168,7 +158,7 @@ def test_an_unreachable_server_is_tried_again_then_reported() -> None:
         ((200, {"Content-Encoding": "gzip"}, b"not gzip"), "could not be read"),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_refused(server: EmbeddingServer, answer: Any, message: str) -> None:
+def test_an_answer_that_cannot_be_used_is_refused(server, answer, message):
     server.answers.append(answer)
     with pytest.raises(EmbeddingFailed, match=message):
         embedder_of(server.base_url).embed_documents(["one", "two"])
@@ -183,7 +173,7 @@ def test_an_answer_that_cannot_be_used_is_refused(server: EmbeddingServer, answe
         (200, {}, KEY.encode()),
     ],
 )
-def test_the_key_is_never_told(server: EmbeddingServer, answer: Answer, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_never_told(server, answer, caplog):
     server.answers += [answer] * 2
     embedder = embedder_of(server.base_url)
     with caplog.at_level(logging.DEBUG), pytest.raises(EmbeddingFailed) as caught:
@@ -194,25 +184,25 @@ def test_the_key_is_never_told(server: EmbeddingServer, answer: Answer, caplog: 
 
 
 @pytest.mark.parametrize("base_url", ["", "example.org/v1", "ftp://example.org", "http://", "http://[::1"])
-def test_an_impossible_address_is_refused(base_url: str) -> None:
+def test_an_impossible_address_is_refused(base_url):
     with pytest.raises(ImproperEmbedder, match="base URL"):
         embedder_of(base_url)
 
 
-def test_tokens_are_estimated_without_a_request(server: EmbeddingServer) -> None:
+def test_tokens_are_estimated_without_a_request(server):
     texts = ["", "the cat", "unbelievable", "2026-11-20", "数据库", "f(x) = 1"]
     assert embedder_of(server.base_url).count_tokens(texts) == [0, 2, 3, 6, 3, 6]
     assert server.requests == []
 
 
-def test_a_password_in_the_address_is_not_told(server: EmbeddingServer) -> None:
+def test_a_password_in_the_address_is_not_told(server):
     server.answers.append((404, {}, b""))
     with pytest.raises(EmbeddingFailed) as caught:
         embedder_of(server.base_url.replace("//", "//me:hunter2@"), api_key="").embed_query("hello")
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_forked_child_uses_connections_of_its_own(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_child_uses_connections_of_its_own(server, monkeypatch):
     embedder = embedder_of(server.base_url)
     embedder.embed_query("hello")
     parent = embedder._server._opened()
