@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 def forget_document(document: Document) -> None:
     """Clean up after a document. Call it after its row is deleted, in the same transaction."""
     forget_files([document.file.name])
-    content_hash = document.content_hash
-
-    def forget_pictures() -> None:
-        if not Document.objects.filter(content_hash=content_hash).exists():
-            forget_page_pictures(page_pictures(), content_hash)
-
     if document.file:
+        content_hash = document.content_hash
         forget_pages([content_hash])
+
+        def forget_pictures() -> None:
+            if not Document.objects.filter(content_hash=content_hash).exists():
+                forget_page_pictures(page_pictures(), content_hash)
+
         transaction.on_commit(forget_pictures)
 
 
