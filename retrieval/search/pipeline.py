@@ -137,8 +137,9 @@ NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
-# A question of so few words seldom stands alone.
-FEW_WORDS, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, (0.4, 0.6)
+# A question of so few words seldom stands alone, nor does a longer one that begins with "and".
+FEW_WORDS, FEW_WORDS_JOINED, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
+_CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
 # What a passage gains to which a curator gave the question: more than any ranking can make up for.
@@ -339,6 +340,13 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
     return f"{before} {parsed.text}" if before else ""
 
 
+def search_weights(question: str) -> tuple[float, float]:
+    """The weights of the question alone and of the joined text; they sum to 1."""
+    words = question.casefold().split()
+    most = FEW_WORDS_JOINED if words[0] in _CONJUNCTIONS else FEW_WORDS
+    return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
+
+
 def _without_syntax(question: str) -> str:
     try:
         return parse(question).text
@@ -351,7 +359,7 @@ def _answered(
 ) -> list[_Search]:
     """The searches that at least one retriever answered, with their weights. Raises: SearchUnavailable for none."""
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
-    weights = SEARCH_WEIGHTS_OF_FEW_WORDS if len(texts[0].split()) <= FEW_WORDS else SEARCH_WEIGHTS
+    weights = search_weights(texts[0])
     answered = [
         _Search(text, weight, found, each)
         for text, weight, found, each in zip(texts, weights, rankings, known, strict=False)
