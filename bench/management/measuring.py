@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from retrieval.exceptions import RetrievalError
 from retrieval.infrastructure.progress import ProgressBar
 
 
-class MeasuringCommand(BaseCommand):
+class MeasuringCommand(BaseCommand, ABC):
     """Prints figures as Markdown tables or, with --json, as one JSON document.
 
     With a ``section``, --write puts the tables between the marks of that name in a Markdown page.
@@ -44,15 +45,15 @@ class MeasuringCommand(BaseCommand):
         else:
             self.stdout.write(self.as_text(measured))
 
+    @abstractmethod
     def measure(self, options: dict[str, Any], report: Report) -> Any:
         """Raises: EvaluationError, RetrievalError, ImproperlyConfigured, OSError, CommandError."""
-        raise NotImplementedError
 
-    def as_json(self, measured: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def as_json(self, measured: Any) -> Any: ...
 
-    def as_markdown(self, measured: Any) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def as_markdown(self, measured: Any) -> str: ...
 
     def as_text(self, measured: Any) -> str:
         return self.as_markdown(measured)

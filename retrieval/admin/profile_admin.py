@@ -17,7 +17,6 @@ from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_lazy as _l
 
 from retrieval.admin.base import PageAdmin, admin_link, badge, read_override
 from retrieval.dataclass_json import to_json
@@ -62,7 +61,7 @@ class StructureField(forms.JSONField):
 def setting_field(name: str) -> forms.Field:
     """The form field of a setting, by its type and bounds. The form fills in the choices."""
     setting = SETTINGS[name]
-    options: dict[str, Any] = {"label": _l(setting.label), "help_text": _l(setting.help_text)}
+    options: dict[str, Any] = {"label": _(setting.label), "help_text": _(setting.help_text)}
     if setting.bounds is not None:
         options["min_value"], options["max_value"] = setting.bounds
     match TYPES[name]:
@@ -93,8 +92,8 @@ IDENTITY = ["name", "slug", "description"]
 FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
     *(
         (
-            _l(section),
-            {"fields": [name for name, each in SETTINGS.items() if each.section == section], "description": _l(about)},
+            _(section),
+            {"fields": [name for name, each in SETTINGS.items() if each.section == section], "description": _(about)},
         )
         for section, about in SECTIONS.items()
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -38,9 +40,20 @@ class Recent(Generic[K, V]):
             self._kept.clear()
 
 
+# A file that is still not whole after so long belongs to a process that was killed.
+ABANDONED_AFTER_SECONDS = 3600.0
+
+
 def write_whole(path: Path, content: bytes) -> None:
-    """Put the complete file at its path in one step: a reader sees it whole or not at all. Raises: OSError."""
+    """Put the complete file at its path in one step: a reader sees it whole or not at all. Raises: OSError.
+
+    What a killed process left of it is removed by a later call.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{path.name}.*"):
+        with contextlib.suppress(FileNotFoundError):  # another process may remove it first
+            if time.time() - left.stat().st_mtime > ABANDONED_AFTER_SECONDS:
+                left.unlink()
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         with partial.open("wb") as file:

@@ -138,7 +138,7 @@ NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
 # A question of so few words seldom stands alone, nor does a longer one that begins with "and".
-FEW_WORDS, FEW_WORDS_JOINED, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
+FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
 _CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
@@ -343,7 +343,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 def search_weights(question: str) -> tuple[float, float]:
     """The weights of the question alone and of the joined text; they sum to 1."""
     words = question.casefold().split()
-    most = FEW_WORDS_JOINED if words[0] in _CONJUNCTIONS else FEW_WORDS
+    most = FEW_WORDS_AFTER_AND if _CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
     return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
 
 

@@ -68,7 +68,7 @@ class Command(MeasuringCommand):
             for name, own in by_group.items()
         }
 
-    def as_text(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> str:
+    def as_markdown(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> str:
         groups = [[name, str(len(own)), str(_accuracy(own))] for name, own in by_group.items()]
         judged = "held-out" if "held-out" in by_group else "all"
         matrix = _confusion(by_group[judged])

@@ -35,7 +35,7 @@ class Command(MeasuringCommand):
     def measure(self, options: dict[str, Any], report: Report) -> list[JudgedAnswer]:
         return judge_answers(read_labelled_answers(options["file"]), report)
 
-    def as_text(self, judged: Sequence[JudgedAnswer]) -> str:
+    def as_markdown(self, judged: Sequence[JudgedAnswer]) -> str:
         figures, found = self.as_json(judged), marking(judged)
         hallucinated = sum(each.answer.hallucinated for each in judged)
         shares = ["-" if share is None else f"{share:.2f}" for share in (found.precision, found.recall)]

@@ -60,7 +60,7 @@ class Command(MeasuringCommand, PreparedCommand):
     def as_json(self, tallies: dict[str, Tally]) -> dict[str, Any]:
         return {name: asdict(tally) for name, tally in tallies.items()}
 
-    def as_text(self, tallies: dict[str, Tally]) -> str:
+    def as_markdown(self, tallies: dict[str, Tally]) -> str:
         return "\n".join(
             f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right "
             f"({f'{100 * tally.right / tally.stated:.1f} %' if tally.stated else 'none'})"

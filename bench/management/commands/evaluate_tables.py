@@ -37,7 +37,7 @@ class Command(MeasuringCommand):
             for path in files
         ]
 
-    def as_text(self, scores: Sequence[TableScore]) -> str:
+    def as_markdown(self, scores: Sequence[TableScore]) -> str:
         lines = []
         width = max(len(score.name) for score in scores)
         for score in scores:

@@ -57,14 +57,15 @@ def _decode(data: bytes, *, html: bool) -> str | None:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
+    # First: words of ASCII alone are valid UTF-8 too, with a zero behind each letter.
+    if encoding := _detect_utf16(data):
+        return data.decode(encoding, errors="replace")
     declared = _find_declared_charset(data) if html else ""
     for encoding in filter(None, (declared, "utf-8")):
         try:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
-    if encoding := _detect_utf16(data):
-        return data.decode(encoding, errors="replace")
     lenient = data.decode("utf-8", errors="replace")
     damaged = lenient.count("\ufffd")
     multibyte = sum(map(lenient[:_SAMPLE_BYTES].count, "éëïöüáàèçñ–—’‘“”•€…"))

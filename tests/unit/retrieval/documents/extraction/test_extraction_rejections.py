@@ -19,6 +19,11 @@ def test_text_is_read_whatever_its_encoding(encoding):
     assert extract(DUTCH.encode(encoding), "a.txt").text == DUTCH
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_plain_english_without_a_byte_order_mark_is_read(encoding):
+    assert extract("The pump weighs 3450 grams.".encode(encoding), "a.txt").text == "The pump weighs 3450 grams."
+
+
 def test_a_few_damaged_bytes_do_not_change_the_encoding():
     assert extract((DUTCH * 20).encode() + b"\xff" + b" end", "a.txt").text == DUTCH * 20 + "\ufffd end"
 
