@@ -131,9 +131,9 @@ class OpenAICompatibleGenerator:
                     break
         if rest := output.close():
             yield _token(output, rest)
-        draft.written = output.written
+        draft.written = output.written.strip()
         if not draft.calls and not draft.looped:
-            draft.dialogue = (*prompt.messages, {"role": "assistant", "content": output.written})
+            draft.dialogue = (*prompt.messages, {"role": "assistant", "content": draft.written})
         if draft.has_machinery:
             logger.warning(
                 "The reply of %s had parts that are no answer, such as a thought; they are left out.", self.name

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,8 @@ class ModelServer:
     Behind the ``thoughts``, which reasoning models send in a field of their own, comes the text, as a stream or, with
     ``whole``, as one JSON document. A request with one of the ``unknown_parameters`` gets a 400 that names it unless
     ``tight_lipped``. ``usage`` is counted where it is asked for. To a request that offers functions the first of
-    ``rounds`` is the answer: pieces of calls, one an event, behind the ``preamble``.
+    ``rounds`` is the answer: pieces of calls, one an event, behind the ``preamble``. ``raw`` is sent in place of a
+    stream. ``refuses`` returns what a request is refused for (HTTP 400), or nothing.
     """
 
     pieces: Sequence[str] = ("The pump weighs ", "3450 grams [", "1].")
@@ -37,6 +38,8 @@ class ModelServer:
     garbage: bool = False
     rounds: list[Sequence[dict[str, Any]]] = field(default_factory=list)
     preamble: str = ""
+    raw: bytes = b""
+    refuses: Callable[[dict[str, Any]], str] = lambda _request: ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     closed_early: threading.Event = field(default_factory=threading.Event)
@@ -67,7 +70,10 @@ def model_server():
             if unknown := [name for name in state.unknown_parameters if name in body]:
                 self._refuse(400, "Bad request" if state.tight_lipped else f"Unsupported parameter: '{unknown[0]}'")
                 return
-            if state.whole:
+            if said := state.refuses(body):
+                self._refuse(400, said)
+                return
+            if state.whole or body.get("stream") is False:
                 self._answer_whole()
                 return
             self.send_response(200)
@@ -76,6 +82,9 @@ def model_server():
                 # Ending before them is a broken line, where without a length it would be an early end.
                 self.send_header("Content-Length", str(state.promised_bytes))
             self.end_headers()
+            if state.raw:
+                self.wfile.write(state.raw)
+                return
             try:
                 if state.rounds and "tools" in body:
                     self._call(state.rounds.pop(0), counted="stream_options" in body)

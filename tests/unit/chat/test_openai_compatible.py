@@ -1,6 +1,7 @@
 """The generator that asks a language model, over real HTTP."""
 
 import asyncio
+import json
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from chat.types import Usage, Withdrawn
 from retrieval.exceptions import ImproperModel, ModelFailed
 from retrieval.infrastructure import completion_client
 from retrieval.infrastructure.chat_endpoint import ChatEndpoint
+from retrieval.infrastructure.chat_model import ChatModel
 from retrieval.types import Turn
 from tests.support.contexts import source
 from tests.support.model_server import model_server
@@ -258,6 +260,147 @@ async def test_sources_that_do_not_fit_are_named_and_the_context_holds(server):
     await drafted(server, long, answer_tokens=1000, context_tokens=700)
     prompt = sum(len(message["content"]) for message in server.requests[1]["messages"]) / 3.5
     assert server.requests[1]["max_tokens"] + prompt < 702
+
+
+def event(*choices, **fields):
+    return f"data: {json.dumps({'choices': list(choices), **fields})}\n\n".encode()
+
+
+def said(text, finish_reason=None):
+    return event({"index": 0, "delta": {"content": text}, "finish_reason": finish_reason})
+
+
+DONE = b"data: [DONE]\n\n"
+WHOLE, HALF = "The pump weighs 3450 grams [1].", "The pump weighs"
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_cut"),
+    [
+        *((said(WHOLE) + said("", reason) + DONE, False) for reason in ("stop", "end_turn", "COMPLETE", "eos", "STOP")),
+        *((said(HALF) + said("", reason) + DONE, True) for reason in ("length", "MAX_TOKENS", "max_output_tokens")),
+        # A server that names no reason: the text shows whether it is whole.
+        (said(WHOLE) + DONE, False),
+        (said(HALF) + DONE, True),
+        (said(HALF + " 3450 grams,") + DONE, True),
+    ],
+)
+async def test_half_an_answer_says_so(server, sources, raw, is_cut):
+    server.raw = raw
+    text, draft = await drafted(server, sources)
+    assert draft.cut_off == is_cut
+    assert text.startswith(HALF)
+    assert not text.endswith("…")
+
+
+ERROR = {"message": "out of memory", "code": 500}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(said(HALF) + said("", reason) + DONE for reason in ("abort", "error", "cancelled", "unheard_of")),
+        *(said(HALF) + said("", reason) + DONE for reason in ("content_filter", "SAFETY", "refusal")),
+        said(HALF) + b'data: {"object": "error", "message": "out of memory"}\n\n' + DONE,
+        said(HALF) + f"data: {json.dumps({'error': ERROR})}\n\n".encode() + DONE,
+        said(HALF) + b'data: {"type": "error", "message": "out of memory"}\n\n' + DONE,
+        said(HALF) + b'data: {"detail": "out of memory"}\n\n' + DONE,
+        said(HALF) + b"event: error\ndata: out of memory\n\n" + DONE,
+        said(HALF),
+        # It calls a function that it was not offered.
+        said(HALF) + said("", "tool_calls") + DONE,
+    ],
+)
+async def test_what_the_server_broke_off_is_no_answer(server, sources, raw):
+    server.raw = raw
+    with pytest.raises(ModelFailed):
+        await drafted(server, sources)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: b"\xef\xbb\xbf" + raw,
+        lambda raw: b"data:\n\n" + raw,
+        lambda raw: b": ping\n\n" + raw + b"data: \n\n",
+        lambda raw: raw.replace(b"\n", b"\r\n"),
+        lambda raw: raw.replace(b"\n", b"\r"),
+        lambda raw: event(None) + event() + event({"index": 0, "delta": None}) + raw,
+        lambda raw: b'data: {"choices": null}\n\n' + raw,
+        lambda raw: raw.replace(b"data: ", b"data:"),
+        lambda raw: raw.replace(b"\n\n", b"\n\n\n"),
+        lambda raw: b"event: message\nid: 1\nretry: 5\n" + raw,
+    ],
+)
+async def test_the_stream_is_read_as_servers_send_it(server, sources, change):
+    server.raw = change(said("The pump weighs ") + said("3450 grams [1].", "stop") + DONE)
+    assert (await drafted(server, sources))[0] == WHOLE
+
+
+@pytest.mark.parametrize("begin", ["Okay, the user asks. SECRET", "12 grams, SECRET?"])
+@pytest.mark.parametrize("size", [1, 9, 1000])
+async def test_a_thought_that_the_template_opened_is_not_shown_and_is_expected_then(server, sources, begin, size):
+    text = f"{begin} Let me see.</think>\n\n{WHOLE}"
+    server.pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    asked = generator(server)
+    draft = draft_of(sources)
+    assert await shown(asked.compose(draft, ())) == WHOLE
+    assert (draft.written, draft.dialogue[-1]["content"]) == (WHOLE, WHOLE)
+    # The next thought is not shown for a moment either.
+    assert "SECRET" not in "".join([token.text async for token in asked.compose(draft_of(sources), ())])
+
+
+async def test_a_thought_that_is_cut_off_is_no_answer(server, sources):
+    server.pieces, server.finish_reason = ["Okay, the user asks for the weight.", " The source says"], "length"
+    with pytest.raises(ModelFailed, match="only a call or a thought"):
+        await drafted(server, sources)
+
+
+def refuse_system(request):
+    return "System role not supported" if request["messages"][0]["role"] == "system" else ""
+
+
+async def test_a_model_without_a_system_role_gets_the_rules_from_the_user(server, sources, caplog):
+    server.refuses = refuse_system
+    for _ in range(2):
+        assert (await drafted(server, sources))[0] == WHOLE
+    first, second, third = server.requests
+    rules = first["messages"][0]["content"]
+    assert [message["role"] for message in second["messages"]] == ["user"]
+    assert second["messages"][0]["content"].startswith(rules)
+    assert third["messages"] == second["messages"]
+    (said,) = [record.getMessage() for record in caplog.records if "from now on" in record.getMessage()]
+    assert "without system role" in said
+    assert "System role not supported" in said
+    assert "stream_options" not in said
+
+
+async def test_every_call_to_a_model_learns_from_the_others(server, sources):
+    server.refuses = lambda request: (
+        "Use 'max_completion_tokens' instead of 'max_tokens'." if "max_tokens" in request else refuse_system(request)
+    )
+    assert (await drafted(server, sources))[0] == WHOLE
+    asked = len(server.requests)
+    server.pieces = ["the price of the pump"]
+    model = ChatModel(server.url, SECRET, "tiny", 5)
+    said = await asyncio.to_thread(
+        model.complete, [{"role": "system", "content": "Rules."}, {"role": "user", "content": "?"}]
+    )
+    assert said == "the price of the pump"
+    (request,) = server.requests[asked:]
+    assert request["messages"] == [{"role": "user", "content": "Rules.\n\n?"}]
+    assert "max_tokens" not in request
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "said"),
+    [("a query", "length", "cut off"), ("a query", "content_filter", "filter"), ("a query", "abort", "abort")]
+    + [("<think>Hm.", "stop", "without a word"), ("", "stop", "without a word")],
+)
+async def test_half_a_short_reply_is_a_failure(server, text, finish_reason, said):
+    server.pieces, server.finish_reason = [text], finish_reason
+    with pytest.raises(ModelFailed, match=said):
+        await asyncio.to_thread(ChatModel(server.url, "", "tiny", 5).complete, [{"role": "user", "content": "?"}])
 
 
 async def test_half_a_character_and_nul_are_left_out(server, sources):

@@ -74,6 +74,19 @@ def test_what_is_no_query_is_not_believed(server, content, why):
     assert why in done.notice
 
 
+@pytest.mark.parametrize(
+    "around", ['"{}"', "“{}”", "«{}»", "'{}'", "`{}`", "**{}**", 'Search query: "{}"', "‘{}’", "{}"]
+)
+def test_marks_around_a_query_are_no_part_of_it(server, around):
+    server.content = around.format("price of the MX-9920-W pump")
+    assert model(server).reformulate(FOLLOW_UP, HISTORY).query == "price of the MX-9920-W pump"
+    # Those of the question are: the words must occur together.
+    server.content = '"wet rotor"'
+    assert model(server).reformulate('and the "wet rotor"', HISTORY).query == '"wet rotor"'
+    server.content = '"wet rotor" and "dry rotor"'
+    assert model(server).reformulate(FOLLOW_UP, HISTORY).query == '"wet rotor" and "dry rotor"'
+
+
 @pytest.mark.parametrize("kept", ['"wet rotor"', "-valve", "MX-9902-W", "load_index"])
 def test_what_has_to_be_kept_must_come_back(server, kept):
     server.content = "the price of the pump"
