@@ -7,27 +7,28 @@ the response names it.
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
-from rest_framework.exceptions import (
-    ValidationError,
-)
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.answering.citations import MARKER
 from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.conf import choosable_models
 from chat.models import Answer, Conversation
-from chat.pages.cards import passage_url, whole_text
+from chat.pages.cards import passage_url, place, whole_text
 from chat.streaming import payloads, readers, sse
 from retrieval.api.schema import EVENT
 from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
@@ -42,20 +43,20 @@ LONGEST_TEXT = 4000
 """Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it."""
 MOST_TURNS = 10
 _CHARACTERS_PER_TOKEN = 4
+_MARKER_BEGUN = re.compile(r"\[\d{0,3}\Z")
 _INSTRUCTING_ROLES = ("system", "developer")
 
 
 # What a request may hold ---------------------------------------------------------------------------------------------
 
-_NO_TOOLS = "This site answers from its documents and calls no tools: leave this out."
+_NO_TOOLS = "This site answers from its documents and calls no tools: leave this out, or set it to auto or none."
+_TEXT_QUESTION = "The question must be text: pictures, sound and files are not understood."
 _TEXT_ONLY = "This site answers in text only: leave this out."
 _NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
 
 # By parameter: the values that change nothing, and the sentence that refuses the others.
 _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
-    "tools": (([],), _NO_TOOLS),
-    "functions": (([],), _NO_TOOLS),
     "tool_choice": (("none", "auto"), _NO_TOOLS),
     "function_call": (("none", "auto"), _NO_TOOLS),
     "web_search_options": ((), "This site searches its own documents, never the web: leave this out."),
@@ -68,41 +69,59 @@ _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "logprobs": ((False,), _NO_PROBABILITIES),
     "top_logprobs": ((0,), _NO_PROBABILITIES),
 }
-# OpenAI documents them; they have no effect here.
+# Documented by OpenAI, then by servers of open models. They have no effect here.
 _IGNORED = frozenset(
     [
-        *("frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "metadata", "parallel_tool_calls"),
-        *("prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort"),
-        *("safety_identifier", "seed", "service_tier", "stop", "store", "temperature", "top_p", "user", "verbosity"),
+        *("frequency_penalty", "functions", "logit_bias", "max_completion_tokens", "max_tokens", "metadata"),
+        *("parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key"),
+        *("prompt_cache_retention", "reasoning_effort", "safety_identifier", "seed", "service_tier", "stop"),
+        *("store", "temperature", "tools", "top_p", "user", "verbosity"),
+        *("add_generation_prompt", "cache_prompt", "chat_template_kwargs", "dry_multiplier", "enable_thinking"),
+        *("ignore_eos", "include_reasoning", "keep_alive", "length_penalty", "min_p", "min_tokens", "mirostat"),
+        *("mirostat_eta", "mirostat_tau", "n_predict", "num_ctx", "num_predict", "options", "provider"),
+        *("random_seed", "reasoning", "repeat_last_n", "repeat_penalty", "repetition_penalty", "safe_prompt"),
+        *("skip_special_tokens", "stop_token_ids", "think", "thinking", "top_a", "top_k", "typical_p"),
+        *("xtc_probability", "xtc_threshold"),
     ]
 )
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]})
-class ContentField(serializers.Field[str, Any, Any, Any]):
-    """A text, or a list of parts that are texts."""
+class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
+    """A text or a list of parts, as texts. A part of another type is None."""
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: Any) -> list[str | None]:
         parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
             raise ValidationError("This must be a string, or a list of parts of the type text.")
-        if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
-            raise ValidationError("Only parts of the type text are understood: no pictures, sound or files.")
-        return "\n".join(part["text"] for part in parts)
+        texts = [part.get("text") if part.get("type") == "text" else None for part in parts]
+        if any(not isinstance(text, str | None) for text in texts):
+            raise ValidationError("The text of a part must be a string.")
+        return texts
 
 
 class MessageSerializer(KnownFieldsOnly):
-    # What clients send back of an answer, and a name.
+    """Validated, its ``content`` is a text; None where the message has more than a text, or none."""
+
+    # Clients send them back with an answer.
     ignored_fields = frozenset(
-        {"annotations", "audio", "citations", "function_call", "name", "refusal", "tool_call_id", "tool_calls"}
+        [
+            *("annotations", "audio", "citations", "function_call", "name", "reasoning", "reasoning_content"),
+            *("reasoning_details", "refusal", "thinking", "tool_call_id", "tool_calls"),
+        ]
     )
-    role = NameField(choices=(*_INSTRUCTING_ROLES, "user", "assistant"))
-    content = ContentField(help_text="The last message is the question; those before complete it.")
+    role = NameField(choices=(*_INSTRUCTING_ROLES, "user", "assistant", "tool", "function"))
+    content = ContentField(
+        required=False, allow_null=True, help_text="The last message is the question; those before complete it."
+    )
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("tool_calls"):
-            raise ValidationError({"tool_calls": ["Calls of tools are not understood: leave them out."]})
-        return super().to_internal_value(data)
+        message = super().to_internal_value(data)
+        parts = message.get("content") or []
+        # A question is not understood without its picture; a reply is, without its thoughts.
+        is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
+        is_call = bool(data.get("tool_calls") or data.get("function_call"))
+        return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
 
 
 class StreamOptionsSerializer(KnownFieldsOnly):
@@ -129,6 +148,9 @@ class CompletionRequestSerializer(KnownFieldsOnly):
     anew = FlagField(
         required=False, allow_null=True, help_text="Not of OpenAI's: answer again, even if answered before."
     )
+    list_sources = FlagField(
+        required=False, allow_null=True, help_text="Not of OpenAI's: end the text with a list of its sources."
+    )
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -136,7 +158,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
                 name: [why]
                 for name, (harmless, why) in _REFUSED.items()
                 # True equals 1, and is none.
-                if (value := data.get(name)) is not None
+                if (value := _mode(data.get(name))) is not None
                 and not any(value == one and type(value) is type(one) for one in harmless)
             }
             if refused:
@@ -145,20 +167,28 @@ class CompletionRequestSerializer(KnownFieldsOnly):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Instructions of the caller are passed over: the site's own decide how it answers. A question without a reply
-        is a turn without an answer; a reply before the first question, such as a greeting, is none.
+        is a turn without an answer; a reply before the first question, such as a greeting, is none. Earlier questions
+        with pictures, and calls of tools, are left out.
         """
         spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
         if not spoken:
             raise ValidationError({"messages": ["There is no message of the role user: the last one is the question."]})
         if spoken[-1]["role"] != "user":
             raise ValidationError({"messages": ["The last message must be the user's question, not a reply."]})
-        turns: list[tuple[str, list[str]]] = []
+        if spoken[-1]["content"] is None:
+            position = attrs["messages"].index(spoken[-1])
+            raise ValidationError({"messages": {position: {"content": [_TEXT_QUESTION]}}})
+        turns: list[tuple[str | None, list[str]]] = []
         for message in spoken[:-1]:
             if message["role"] == "user":
                 turns.append((message["content"], []))
-            elif turns:
+            elif turns and message["role"] == "assistant" and message["content"] is not None:
                 turns[-1][1].append(message["content"])
-        history = [Turn(_stored(question), _stored("\n\n".join(replies))) for question, replies in turns]
+        history = [
+            Turn(_stored(question), _stored("\n\n".join(replies)))
+            for question, replies in turns
+            if question is not None
+        ]
         return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
 
     def list_ignored(self) -> list[str]:
@@ -166,6 +196,12 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
         instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
         return [*(["messages.system"] if instructed else []), *sent]
+
+
+def _mode(value: Any) -> Any:
+    """The value; of a `tool_choice` that names the tools a model may use, whether it must."""
+    allowed = value.get("allowed_tools") if isinstance(value, dict) else None
+    return allowed.get("mode") if isinstance(allowed, dict) else value
 
 
 def _stored(text: str) -> str:
@@ -198,6 +234,7 @@ class ChatCompletion:
     """The fields that all chunks of one completion share.
 
     ``site`` is the site's address without a closing slash; ``ignored`` names the parameters that were sent and ignored.
+    With ``lists_sources`` the text ends with a list of its sources.
     """
 
     id: str
@@ -206,13 +243,23 @@ class ChatCompletion:
     question: str
     site: str
     ignored: Sequence[str] = ()
+    lists_sources: bool = False
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The completion with the whole answer (in the form of chat.streaming.payloads.completed)."""
-        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self.cite(answer)}
+        answer, sources = number_in_order(answer, sources, {})
+        message = {"role": "assistant", "content": self.content(answer), "refusal": None, **self.cite(answer)}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         usage = self.usage(answer, sources)
         return {**self._envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
+
+    def content(self, answer: Payload) -> str:
+        """The text for programs that show nothing else: the answer with its notice, and perhaps its sources."""
+        lines = []
+        for cited in _first_citations(answer) if self.lists_sources else []:
+            where = place(cited["document"]["title"], cited["section"], cited["page"], cited["page_unit"])
+            lines.append(f"[{cited['marker']}] {where}: {self._address(cited)}")
+        return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], "\n".join(lines))))
 
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
         """A piece of the answer; ``beside`` are fields of the site's own."""
@@ -240,21 +287,84 @@ class ChatCompletion:
         return {**known, **own}
 
     def cite(self, answer: Payload) -> dict[str, Any]:
-        """The citations, and the same in the form in which OpenAI's models cite web pages: the span of each marker in
-        the text, with the address of the words it cites. A citation whose document was deleted has no such annotation.
+        """The citations, and the first of each number in the form in which OpenAI's models cite web pages: the span of
+        its marker in the text, with the address of the words it cites. The n-th annotation is that of number n.
         """
         annotations = []
-        for citation in answer["citations"]:
-            document = citation["document"]
-            if path := passage_url(document["id"], citation["start"], citation["end"]):
-                place = {"start_index": citation["marker_start"], "end_index": citation["marker_end"]}
-                cited = {**place, "title": document["title"], "url": f"{self.site}{path}"}
-                annotations.append({"type": "url_citation", "url_citation": cited})
+        for cited in _first_citations(answer):
+            span = {"start_index": cited["marker_start"], "end_index": cited["marker_end"]}
+            about = {**span, "title": cited["document"]["title"], "url": self._address(cited)}
+            annotations.append({"type": "url_citation", "url_citation": about})
         return {"annotations": annotations, "citations": answer["citations"]}
+
+    def _address(self, cited: Payload) -> str:
+        """Where the cited words are read; the site's address if their document was deleted."""
+        return f"{self.site}{passage_url(cited['document']['id'], cited['start'], cited['end']) or '/'}"
+
+
+def _first_citations(answer: Payload) -> list[Payload]:
+    """The first citation of each number, by number."""
+    first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
+    return [first[number] for number in sorted(first)]
 
 
 def _tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def number_in_order(
+    answer: Payload, sources: Sequence[Payload], numbers: dict[int, int]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The answer and its sources with markers numbered from 1 in the order of their appearance, as clients expect that
+    show the n-th annotation for ``[n]``. ``numbers`` are those that a stream has given already, by marker.
+    """
+    text, moved = answer["answer"], [(0, 0)]
+    for start, end, marker in sorted({(c["marker_start"], c["marker_end"], c["marker"]) for c in answer["citations"]}):
+        by, number = moved[-1][1], f"[{numbers.setdefault(marker, len(numbers) + 1)}]"
+        text = text[: start + by] + number + text[end + by :]
+        moved.append((end, by + len(number) - (end - start)))
+    for source in sources:
+        numbers.setdefault(source["marker"], len(numbers) + 1)
+
+    def renumber(row: Payload, *offsets: str) -> dict[str, Any]:
+        places = {name: row[name] for name in offsets if row[name] is not None}
+        shifted = {name: at + next(by for end, by in reversed(moved) if end <= at) for name, at in places.items()}
+        marked = {"marker": numbers[row["marker"]]} if "marker" in row else {}
+        return {**row, **shifted, **marked}
+
+    offsets = ("marker_start", "marker_end", "marked_start", "marked_end")
+    statements = [
+        {
+            **renumber(each, "start", "end"),
+            "markers": [numbers[marker] for marker in each["markers"]],
+            "best": each["best"] and renumber(each["best"]),
+        }
+        for each in answer["statements"]
+    ]
+    citations = [renumber(cited, *offsets) for cited in answer["citations"]]
+    ordered = sorted((renumber(source) for source in sources), key=itemgetter("marker"))
+    return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered
+
+
+def number_piece(before: str, piece: str, known: Collection[int], numbers: dict[int, int]) -> str:
+    """A piece of a streamed text behind what came ``before``, with its markers of ``known`` sources numbered as by
+    :func:`number_in_order`. Code has none.
+    """
+
+    def number(found: re.Match[str]) -> str:
+        so_far = before + piece[: found.start()]
+        is_code = so_far.count("```") % 2 or so_far.rpartition("\n")[2].replace("```", "").count("`") % 2
+        marker = int(found[1])
+        is_marker = marker in known and not is_code
+        return f"[{numbers.setdefault(marker, len(numbers) + 1)}]" if is_marker else found.group()
+
+    return MARKER.sub(number, piece)
+
+
+# Streams -------------------------------------------------------------------------------------------------------------
 
 
 async def chunks(
@@ -270,29 +380,36 @@ async def chunks(
     beside: dict[str, Any] = {"usage": None} if include_usage else {}
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
-    streamed = ""
+    numbers: dict[int, int] = {}
+    streamed = held = ""
     async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
                 case "searched":
                     sources = event.payload["sources"]
-                    yield _data(completion.chunk({}, **beside, **event.payload))
+                    # The answer gives them their numbers.
+                    unnumbered = [{**source, "marker": None} for source in sources]
+                    yield _data(completion.chunk({}, **beside, **{**event.payload, "sources": unnumbered}))
                 case "token":
-                    streamed += event.payload["text"]
-                    yield _data(completion.chunk({"content": event.payload["text"]}, **beside))
+                    held += event.payload["text"]
+                    # The rest may become a marker.
+                    ready = _MARKER_BEGUN.sub("", held)
+                    held = held[len(ready) :]
+                    if text := number_piece(streamed, ready, {source["marker"] for source in sources}, numbers):
+                        streamed += text
+                        yield _data(completion.chunk({"content": text}, **beside))
                 case "reset":
                     if streamed.strip():
                         yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
-                    streamed = ""
+                    streamed = held = ""
                 case "completed":
-                    if rest := _unsaid(event.payload, streamed):
+                    answer, sources = number_in_order(event.payload, sources, numbers)
+                    if rest := _unsaid(completion.content(answer), streamed):
                         yield _data(completion.chunk({"content": rest}, **beside))
-                    answered = completion.beside(event.payload, sources)
-                    yield _data(completion.chunk(completion.cite(event.payload), "stop", **answered, **beside))
+                    answered = completion.beside(answer, sources)
+                    yield _data(completion.chunk(completion.cite(answer), "stop", **answered, **beside))
                     if include_usage:
-                        yield _data(
-                            {**completion.chunk({}), "choices": [], "usage": completion.usage(event.payload, sources)}
-                        )
+                        yield _data({**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)})
                 case "failed":
                     yield _data(error(event.payload["message"], kind="server_error"))
                 case _:
@@ -300,14 +417,15 @@ async def chunks(
     yield DONE
 
 
-def _unsaid(answer: Payload, streamed: str) -> str:
-    """The part of the answer that was not streamed."""
-    text = whole_text(answer)
+def _unsaid(text: str, streamed: str) -> str:
+    """The part of the text that was not streamed."""
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
-    if text == streamed.strip():
-        return ""
-    return WITHDRAWN + "\n\n".join(part for part in (answer["notice"], text) if part)
+    return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text
+
+
+def _without_markers(text: str) -> str:
+    return " ".join(MARKER.sub("", text).split())
 
 
 def _data(chunk: Payload) -> bytes:
@@ -366,6 +484,7 @@ class CompletionsView(OpenAIView):
             question=answer.question,
             site=request.build_absolute_uri("/").rstrip("/"),
             ignored=body.list_ignored(),
+            lists_sources=bool(fields.get("list_sources") or getattr(request.auth, "lists_sources", False)),
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
@@ -385,9 +504,12 @@ def _continued_conversation(user: Any, history: Sequence[Turn], collection: str)
     last = history[-1]
     scope = {"collection__slug": collection} if collection else {"collection": None}
     answers = Answer.objects.filter(
-        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question, text=last.answer
-    )
-    answer = answers.order_by("-created_at").first()
+        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
+    ).exclude(text="")
+    # The reply has other numbers than the answer, and more behind it.
+    said = _without_markers(last.answer)
+    newest = answers.order_by("-created_at")[:MOST_TURNS]
+    answer = next((each for each in newest if said.startswith(_without_markers(_stored(each.text)))), None)
     if answer is None or answer.conversation.answers.filter(created_at__gt=answer.created_at).exists():
         return None
     return answer.conversation_id

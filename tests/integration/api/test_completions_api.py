@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
 from chat.models import Answer, StreamedEvent
-from chat.streaming import streams
+from chat.streaming import readers, streams
 from chat.types import AnswerToken, Completed, Failed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,14 +79,12 @@ def content(chunks):
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": "  \n"}]}, "messages"),
-        (
-            {"messages": [*MESSAGES, {"role": "assistant", "content": "a", "tool_calls": [{}]}]},
-            "messages[1].tool_calls",
-        ),
+        ({"messages": [*MESSAGES, {"role": "assistant", "content": "a", "tool_calls": [{}]}]}, "messages"),
         ({"messages": [{"role": "user", "content": "x" * 501}]}, "messages"),
         ({"messages": [{"role": "user", "content": [PICTURE]}]}, "messages[0].content"),
-        ({"messages": [*MESSAGES, {"role": "tool", "content": "5", "tool_call_id": "1"}]}, "messages[1].role"),
-        ({"messages": MESSAGES, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"messages": [*MESSAGES, {"role": "tool", "content": "5", "tool_call_id": "1"}]}, "messages"),
+        ({"messages": [*MESSAGES, {"role": "robot", "content": "5"}]}, "messages[1].role"),
+        ({"messages": MESSAGES, "tool_choice": "required"}, "tool_choice"),
         ({"messages": MESSAGES, "method": "best"}, "method"),
         ({"messages": MESSAGES, "model": 7}, "model"),
         ({"messages": MESSAGES, "model": "x" * 201}, "model"),
@@ -103,6 +101,8 @@ def test_a_bad_request_names_what_is_wrong(api, collection, body, param):
     error = told(response)
     assert (error["param"], error["type"]) == (param, "invalid_request_error")
     assert error["code"]
+    # Programs show the message alone.
+    assert param in error["message"]
     assert not Answer.objects.exists()
 
 
@@ -157,7 +157,7 @@ async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces
         Completed("3450 grams.", (), refused=False, generator="extractive", notice="The model broke off."),
     )
     chunks = await stream()
-    assert content(chunks) == f"The pump weighs {WITHDRAWN}The model broke off.\n\n3450 grams."
+    assert content(chunks) == f"The pump weighs {WITHDRAWN}3450 grams.\n\nThe model broke off."
     assert (chunks[-2]["answer"], chunks[-2]["notice"]) == ("3450 grams.", "The model broke off.")
 
 
@@ -170,7 +170,7 @@ async def test_space_around_the_answer_is_no_replacement(collection, answered):
 
 async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collection, monkeypatch):
     completed = {"answer": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
-    completed |= {"refused": False, "repeats": False}
+    completed |= {"refused": False, "repeats": False, "statements": []}
 
     async def interrupted(answer_id, after="", **_options):
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
@@ -182,6 +182,44 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
     chunks = await stream()
     assert content(chunks) == f"Twen{WITHDRAWN}Twenty-five."
     assert chunks[-2]["answer"] == "Twenty-five."
+
+
+async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, monkeypatch):
+    def source(marker):
+        return {"marker": marker, "content": f"source {marker}", "document": {"id": marker, "title": f"D{marker}"}}
+
+    def cited(marker, start, end):
+        offsets = {"marker_start": start, "marker_end": end, "marked_start": None, "marked_end": None}
+        place = {"start": 1, "end": 2, "section": "", "page": None, "page_unit": "page"}
+        return {**source(marker), **offsets, **place}
+
+    text = "A [12] b [1] c [12]. `x[1]`"
+    completed = {"answer": text, "notice": "Cut off.", "near": [], "choices": [], "usage": {}, "refused": False}
+    completed |= {"citations": [cited(12, 2, 6), cited(1, 9, 12), cited(12, 15, 19)], "statements": []}
+
+    async def told(answer_id, after="", **_options):
+        yield StreamedEvent(name="searched", payload={"sources": [source(marker) for marker in (1, 2, 12)]})
+        for piece in ("A", " [", "1", "2] b [1] ", "c [12", "]. `x", "[1]`"):
+            yield StreamedEvent(name="token", payload={"text": piece})
+        yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
+
+    monkeypatch.setattr(streams, "follow", told)
+    monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
+    chunks = await stream(list_sources=True)
+    said = content(chunks)
+    assert said.startswith("A [1] b [2] c [1]. `x[1]`\n\nCut off.\n\n[1] D12: http://testserver/documents/12/")
+    assert said.count("\n[2] D1: ") == 1
+    first, last = (chunk for chunk in chunks if "sources" in chunk)
+    assert [each["marker"] for each in first["sources"]] == [None, None, None]
+    assert [(each["marker"], each["content"]) for each in last["sources"]] == [
+        (1, "source 12"), (2, "source 1"), (3, "source 2"),
+    ]  # fmt: skip
+    annotations = [each["url_citation"] for each in last["choices"][0]["delta"]["annotations"]]
+    assert [(each["title"], said[each["start_index"] : each["end_index"]]) for each in annotations] == [
+        ("D12", "[1]"), ("D1", "[2]"),
+    ]  # fmt: skip
+    assert [each["marker"] for each in last["citations"]] == [1, 2, 1]
 
 
 def test_the_schema_describes_the_protocol(api, collection, answered):

@@ -1,5 +1,6 @@
 """The official client of OpenAI against the running site: what existing programs see of it."""
 
+import httpx2
 import numpy as np
 import pytest
 from django.contrib.auth.models import User
@@ -156,13 +157,29 @@ def test_embeddings_are_the_vectors_that_the_site_searches_with(client):
     assert np.allclose(query.data[0].embedding, embedder.embed_query(texts[0]), atol=1e-5)
 
 
+def test_many_texts_are_embedded_in_one_call(client):
+    embedder, texts = conf.embedder(), [f"Pump {n}" for n in range(2048)]
+    found = client().embeddings.create(model=embedder.name, input=texts).data
+    assert [one.index for one in found] == list(range(2048))
+    for at in (0, 33, 2047):
+        assert np.allclose(found[at].embedding, embedder.embed_documents([texts[at]])[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "chat/completions/", "models/", "models/ragsite/", "embeddings/"])
+def test_a_closing_slash_changes_nothing(site, path):
+    body = {"messages": [user(QUESTION)]} if "chat" in path else {"model": conf.embedder().name, "input": "a"}
+    is_read = path.startswith("models")
+    response = httpx2.request("GET" if is_read else "POST", f"{site.url}/v1/{path}", json=None if is_read else body)
+    assert response.status_code == 200, response.text
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
         ({"input": []}, "input"),
         ({"input": ["a", " "]}, "input"),
         ({"input": [[1, 2]]}, "input"),
-        ({"input": ["a"] * 33}, "input"),
+        ({"input": ["a"] * 2049}, "input"),
         ({"input": "word " * 3000}, "input"),
         ({"input": "a", "dimensions": 7}, "dimensions"),
         ({"input": "a", "extra_body": {"input_type": "image"}}, "input_type"),
