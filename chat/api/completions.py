@@ -453,7 +453,7 @@ class CompletionsView(OpenAIView):
         body = CompletionRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        model = fields.get("model") or ALL
+        model, listed = fields.get("model") or ALL, fields.get("list_sources")
         if model == embedding_model()["id"]:
             raise ModelNotFound(model, "The model {!r} makes vectors: ask `ragsite`.")
         if model not in {known["id"] for known in models_for(request.user)}:
@@ -484,7 +484,7 @@ class CompletionsView(OpenAIView):
             question=answer.question,
             site=request.build_absolute_uri("/").rstrip("/"),
             ignored=body.list_ignored(),
-            lists_sources=bool(fields.get("list_sources") or getattr(request.auth, "lists_sources", False)),
+            lists_sources=getattr(request.auth, "lists_sources", False) if listed is None else listed,
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))

@@ -122,6 +122,24 @@ def test_a_users_messages_carry_their_conversation_on(client, keys, rows):
         assert conversation.answers.count() == 2
 
 
+def test_a_field_and_a_setting_of_the_key_list_the_sources_and_conversations_go_on(client, keys, rows):
+    question = "When is the swimming pool open?"
+    plain = client(keys["reader"]).chat.completions.create(model="ragsite", messages=[user(question)])
+    for key, fields in (("reader", {"extra_body": {"list_sources": True}}), ("listing", {})):
+        listed = client(keys[key]).chat.completions.create(model="ragsite", messages=[user(question)], **fields)
+        cited = listed.citations[0]["document"]
+        place = f"[1] {cited['title']}: {listed.choices[0].message.annotations[0].url_citation.url}"
+        assert said(listed) == f"{said(plain)}\n\n{place}"
+        told = [user(question), {"role": "assistant", "content": said(listed)}, user("and in winter?")]
+        assert client(keys[key]).chat.completions.create(model="ragsite", messages=told).conversation == (
+            listed.conversation
+        )
+    off = client(keys["listing"]).chat.completions.create(
+        model="ragsite", messages=[user(question)], extra_body={"list_sources": False}
+    )
+    assert said(off) == said(plain)
+
+
 def test_models_are_what_the_caller_may_ask(client, keys):
     *asked, embedder = [model.id for model in client().models.list()]
     assert asked == ["ragsite", "ragsite/library"]
