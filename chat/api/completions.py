@@ -225,7 +225,7 @@ class CompletionSerializer(AnswerSerializer):
     )
     question_choices = QuestionChoiceSerializer(many=True, help_text="What `ask` calls `choices`.")
     usage = serializers.DictField(help_text="With `estimated`, reckoned from the texts' length.")
-    sources = serializers.ListField(child=serializers.DictField(), help_text="What the markers refer to.")
+    passages = serializers.ListField(child=serializers.DictField(), help_text="The sources, by the number of a marker.")
     ignored = serializers.ListField(child=serializers.CharField(), help_text="What was sent and had no effect.")
 
 
@@ -281,9 +281,11 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
     def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol."""
+        """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol, and
+        `sources` in Open WebUI.
+        """
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
-        own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
+        own = {"question_choices": answer["choices"], "passages": list(sources), "ignored": list(self.ignored)}
         return {**known, **own}
 
     def cite(self, answer: Payload) -> dict[str, Any]:
@@ -388,8 +390,9 @@ async def chunks(
                 case "searched":
                     sources = event.payload["sources"]
                     # The answer gives them their numbers.
-                    unnumbered = [{**source, "marker": None} for source in sources]
-                    yield _data(completion.chunk({}, **beside, **{**event.payload, "sources": unnumbered}))
+                    found = {name: value for name, value in event.payload.items() if name != "sources"}
+                    found["passages"] = [{**source, "marker": None} for source in sources]
+                    yield _data(completion.chunk({}, **beside, **found))
                 case "token":
                     held += event.payload["text"]
                     # The rest may become a marker.

@@ -25,8 +25,8 @@ from retrieval.models import Collection
 
 PLACEHOLDERS = frozenset(
     [
-        *("", "-", "anonymous", "dummy", "empty", "none", "not-needed"),
-        *("no-key", "no-key-required", "sk-no-key", "sk-no-key-required"),
+        *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
+        *("no-key", "no-key-required", "ollama", "sk-no-key", "sk-no-key-required"),
     ]
 )
 """What clients of OpenAI's protocol send where they demand a key and none is needed. Any other unknown key is refused:

@@ -55,7 +55,7 @@ def test_a_completion_is_a_cited_answer(client, site, rows):
     beside = completion.model_extra or {}
     assert beside["refused"] is False
     assert beside["citations"] == choice.message.citations
-    assert beside["sources"][0]["marker"] == 1
+    assert beside["passages"][0]["marker"] == 1
     assert beside["search_method"] == "zscore"
     assert {"statements", "confidence", "notice", "degraded", "conversation"} <= set(beside)
     with rows():
@@ -71,7 +71,7 @@ def test_a_stream_says_what_the_whole_does(client):
         model="ragsite", messages=[user(QUESTION)], stream=True, stream_options={"include_usage": True}
     )
     received = list(stream)
-    begun = [bool(chunk.choices[0].delta.content) for chunk in received if "sources" in (chunk.model_extra or {})]
+    begun = [bool(chunk.choices[0].delta.content) for chunk in received if "passages" in (chunk.model_extra or {})]
     assert begun[0] is False
     assert {chunk.object for chunk in received} == {"chat.completion.chunk"}
     assert len({chunk.id for chunk in received}) == 1
@@ -81,7 +81,7 @@ def test_a_stream_says_what_the_whole_does(client):
     assert [chunk.choices[0].finish_reason for chunk in with_choices] == [None] * (len(with_choices) - 1) + ["stop"]
     last = with_choices[-1]
     assert last.choices[0].delta.citations == last.citations
-    for name in ("citations", "sources", "refused", "search_method", "answer_id", "statements", "notice"):
+    for name in ("citations", "passages", "refused", "search_method", "answer_id", "statements", "notice"):
         assert name in (last.model_extra or {}), name
     quotes = [citation["quote"] for citation in last.citations]
     assert quotes == [citation["quote"] for citation in whole.citations]

@@ -115,7 +115,7 @@ def test_tokens_are_those_of_the_model_or_reckoned_and_marked_so():
 def test_what_ask_calls_choices_has_another_name_beside_openais():
     offered = [{"label": "MX-9920-W", "question": "How heavy is the MX-9920-W?"}]
     whole = COMPLETION.whole({**answer("The documents do not answer this question."), "choices": offered}, SOURCES)
-    assert (whole["question_choices"], whole["sources"], whole["ignored"]) == (offered, SOURCES, ["temperature"])
+    assert (whole["question_choices"], whole["passages"], whole["ignored"]) == (offered, SOURCES, ["temperature"])
     (choice,) = whole["choices"]
     assert choice["message"]["content"].endswith("\n\nDid you mean:\n- How heavy is the MX-9920-W?")
 
