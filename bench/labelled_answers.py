@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.beir import naming, read_objects, strings
 from bench.reporting import Report
-from chat.answering.citations import cited_sentences
+from chat.answering.citations import cited_sentences, find_markers, group_markers
 from chat.answering.support import SentenceSupport, SupportScorer, cut_passage, groundedness
 from evaluation.exceptions import UnreadableTestSet
 
@@ -105,7 +105,10 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
 
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
-    spans = [(sentence.start, sentence.end) for sentence in cited_sentences(answer.text)]
+    spans = [
+        (sentence.start, sentence.end)
+        for sentence in cited_sentences(answer.text, group_markers(find_markers(answer.text)))
+    ]
     sentences = tuple(
         JudgedSentence(text, judgement, _is_marked(answer, start, end))
         for start, end in spans

@@ -23,7 +23,7 @@ from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel,
 from chat.pages.cards import build_cited, passage_url
 from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
 from retrieval.exceptions import ImproperModel, RetrievalError
-from retrieval.infrastructure.chat_model import ChatEndpoint
+from retrieval.infrastructure.chat_endpoint import ChatEndpoint
 from retrieval.infrastructure.record import tell
 from retrieval.sources.network import resolve
 from retrieval.sources.options import SecretField

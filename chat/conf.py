@@ -12,10 +12,9 @@ from django.db.models import Q
 
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
-from chat.exceptions import GenerationFailed
 from chat.models import LanguageModel
-from retrieval.exceptions import ImproperModel
-from retrieval.infrastructure.chat_model import ChatEndpoint
+from retrieval.exceptions import ImproperModel, ModelFailed
+from retrieval.infrastructure.chat_endpoint import ChatEndpoint
 from retrieval.infrastructure.encryption import SecretUnreadable
 from retrieval.models.collection import groups_of, is_active, is_superuser
 
@@ -63,19 +62,19 @@ def writer_name() -> str:
 def generator(name: str = "") -> OpenAICompatibleGenerator | None:
     """The language model of this name, or the site's default if it is empty; None if the documents are quoted.
 
-    Raises: GenerationFailed if the model was removed or its key cannot be read; ImproperlyConfigured.
+    Raises: ModelFailed if the model was removed or its key cannot be read; ImproperlyConfigured.
     """
     name = name or writer_name()
     if name == EXTRACTIVE:
         return None
     row = language_models().get(name)
     if row is None:
-        raise GenerationFailed(f"There is no language model named {name}.")
+        raise ModelFailed(f"There is no language model named {name}.")
     try:
         prices = (row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
         return _generator(row.name, row.endpoint, row.context_tokens, prices)
     except SecretUnreadable as error:
-        raise GenerationFailed(f"The API key of {name} cannot be read. {error}") from error
+        raise ModelFailed(f"The API key of {name} cannot be read. {error}") from error
     except ImproperModel as error:
         raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from retrieval.exceptions import ModelFailed
+
 
 class InvalidQuestion(Exception):
     """The question cannot be taken. For the person who asked; ``field`` is the input at fault."""
@@ -37,15 +39,11 @@ class NoAnswer(Exception):
     """The sources do not answer the question. This is not an error: the answer then says so."""
 
 
-class GenerationFailed(Exception):
-    """The model gave no answer, or its answer broke off. For the operator; never contains a key."""
-
-
 class TablesUnavailable(Exception):
     """The tables cannot be queried now. For the model that queried them, which answers without them."""
 
 
-class AnswerWithheld(GenerationFailed):
+class AnswerWithheld(ModelFailed):
     """The model wrote something that must not be shown. ``reason``: `prompt` (its confidential rules) or `function`."""
 
     def __init__(self, reason: str) -> None:

@@ -8,7 +8,7 @@ from celery import shared_task
 
 from chat import conf
 from chat.answering import model_trial
-from chat.exceptions import GenerationFailed
+from retrieval.exceptions import ModelFailed
 
 
 @shared_task
@@ -16,5 +16,5 @@ def try_model(name: str) -> None:
     """Try the language model of this name. A removed or unreachable model is tried when it is needed again."""
     model = conf.language_models().get(name)
     if model is not None:
-        with contextlib.suppress(GenerationFailed):
+        with contextlib.suppress(ModelFailed):
             model_trial.try_model(model)

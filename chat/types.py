@@ -11,6 +11,7 @@ from retrieval.dataclass_json import from_json
 from retrieval.search.trace import SearchTrace
 
 if TYPE_CHECKING:
+    from chat.answering.citations import Marker
     from retrieval.tables.results import TableResult
     from retrieval.types import AssembledContext, ContextBlock, Passage
 
@@ -162,13 +163,23 @@ class AnswerDraft:
     instructions: str = ""
     instructions_version: str = ""
     dialogue: tuple[Mapping[str, str], ...] = ()
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """The next piece of the answer. A marker is never split over two pieces."""
+    """The next piece of the answer. A marker is never split over two pieces.
+
+    ``markers`` are those in this text, which a model wrote. None: the site wrote it, and every ``[n]`` is one.
+    """
 
     text: str
+    markers: tuple[Marker, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """All tokens before it were no answer: the model's server showed later that they were a thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +238,7 @@ class Failed:
 
 # The draft comes when its sources are known, before the first token; and again when a model has asked the tables,
 # before the first token that may name further sources.
-AnswerEvent = AnswerDraft | AnswerToken | Completed | Failed
+AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 # What is kept of the search behind an answer: written with the answer, read by the debug panel.
 
@@ -250,13 +261,15 @@ class AnswerTrace(SearchTrace):
 
     ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`. ``uncalibrated`` names the embedder
     when no thresholds were fitted for it, so that words alone judged. ``evidence`` are the numbers that the confidence
-    was estimated from. It holds no text of a passage, so nothing has to be removed when a document is deleted.
+    was estimated from. ``cut_off`` is true if the model had to stop early. It holds no text of a passage, so nothing
+    has to be removed when a document is deleted.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
     prompt: PromptTrace = PromptTrace()
     uncalibrated: str = ""
     evidence: Mapping[str, float] = field(default_factory=dict)
+    cut_off: bool = False
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:

@@ -19,6 +19,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.dispatch import receiver
 from django.utils import timezone
 
+from chat.answering.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.signals import PanelScore, answer_completed, scores_wanted
@@ -219,6 +220,10 @@ def case_of(answer: Answer) -> Case:
         sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
+        markers=tuple(
+            Marker(cited.marker, cited.marker_start, cited.marker_end)
+            for cited in sorted(answer.citations.all(), key=lambda cited: cited.marker_start)
+        ),
     )
 
 

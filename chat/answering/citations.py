@@ -1,14 +1,13 @@
-"""Markers in an answer: ``[1]``, ``[2]``. Pure functions over text.
+"""The site's markers in an answer, ``[1]``, ``[2]``, and the sentences that they support. PURE.
 
-A model writes markers in many ways: split over two pieces of the stream, several in one bracket, with numbers of no
-source. This module passes on whole markers of given sources only.
+The forms in which models write citations are in `citation_forms`.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -33,7 +32,7 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ENDS_OF_INLINE = re.compile(_INLINE_END)
-# A line that may become a fence, and what may become a marker.
+# A line that may become a fence, and a bracket that may become a marker.
 _UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|[\[⟦][\s\w^,;]{{0,60}}+\Z", re.MULTILINE)
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
@@ -99,10 +98,8 @@ MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
 _NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
 NUMBERS_IN_BRACKETS = re.compile(_NUMBERS_IN_BRACKETS, re.IGNORECASE)
-# Only from the first blank on: else a long run of blanks is tried from each of them.
-_GROUP = re.compile(rf"(?<![ \t])[ \t]*+{_NUMBERS_IN_BRACKETS}", re.IGNORECASE)
-_QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
-_MARKERS = re.compile(rf"(?:{MARKER.pattern})+")
+# Numbers in brackets of a document, as the prompt quotes them.
+QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
 _WORD = re.compile(r"\w")
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)$", re.MULTILINE)
 _RULE = r"[ \t]*+\|(?=[ \t:|]*+-)[ \t:|-]*+$"
@@ -128,45 +125,31 @@ def quote_for_answer(text: str) -> str:
     return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
-def remove_markers(text: str) -> str:
-    """An answer's text as it is read aloud or judged: without its markers, with all of its code."""
-    return _outside_code(text, lambda prose: MARKER.sub("", prose))
+def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
+    """Return an answer's text as it is read aloud or judged: without its markers, with all of its code.
 
-
-def keep_known_markers(text: str, known: Collection[int]) -> str:
-    """The text with every marker in the form ``[n]``. A marker of no known source is removed, with the space before it.
-
-    Markers in one bracket are separated: ``[1, 2]`` becomes ``[1][2]``. Brackets in code, or with the number 0, are not
-    markers and stay; in code, numbers that a prompt wrote as ``⟦n⟧`` are written ``[n]`` again.
+    ``markers`` are those of a text that a model wrote; without them every ``[n]`` is one.
     """
-
-    def rewrite(match: re.Match[str]) -> str:
-        group = match.group()
-        numbers = _numbers(group)
-        if 0 in numbers:
-            return group
-        kept = "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number in known)
-        return group[: len(group) - len(group.lstrip())] + kept if kept else ""
-
-    return _outside_code(
-        text,
-        lambda prose: _GROUP.sub(rewrite, prose),
-        lambda code: _QUOTED_NUMBERS.sub(r"[\1]", code),
-    )
+    pieces = []
+    at = 0
+    for marker in find_markers(text) if markers is None else markers:
+        pieces.append(text[at : marker.start])
+        at = marker.end
+    return "".join([*pieces, text[at:]])
 
 
 def _numbers(group: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", group)]
 
 
-def _outside_code(text: str, rewrite_prose: Callable[[str], str], rewrite_code: Callable[[str], str] = str) -> str:
-    """The text, rewritten by one function for its prose and another for its code."""
+def _outside_code(text: str, rewrite: Callable[[str], str]) -> str:
+    """Return the text with its prose rewritten and its code as it is."""
     rewritten = []
     begin = 0
     for code in find_code(text):
-        rewritten += [rewrite_prose(text[begin : code.start]), rewrite_code(text[code.start : code.end])]
+        rewritten += [rewrite(text[begin : code.start]), text[code.start : code.end]]
         begin = code.end
-    return "".join([*rewritten, rewrite_prose(text[begin:])])
+    return "".join([*rewritten, rewrite(text[begin:])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,25 +160,29 @@ class Marker:
     start: int
     end: int
 
+    def moved(self, characters: int) -> Marker:
+        """Return the marker at an offset larger by so many characters."""
+        return Marker(self.number, self.start + characters, self.end + characters)
+
 
 def find_markers(text: str) -> list[Marker]:
     """The markers of an answer, in order."""
     return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_code(text))]
 
 
-def cited_words(text: str) -> Iterator[tuple[Marker, str]]:
-    """Each marker of an answer with the words it supports: the sentence, or the part of one, that ends there.
+def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
+    """Yield each marker of an answer with the words it supports: the sentence, or the part of one, that ends there.
 
     A marker behind another marker, or in a paragraph of its own, supports the text before it, even a table or a piece
     of code. A marker before any words supports none.
     """
     words = ""
-    prose = blank_code(text)
     for start, end in _pieces(text):
-        for match in MARKER.finditer(prose, start, end):
-            words = _last_sentence(text[start : match.start()]) or words
-            yield Marker(int(match[1]), *match.span()), words
-            start = match.end()
+        for marker in markers:
+            if start <= marker.start < end:
+                words = _last_sentence(text[start : marker.start]) or words
+                yield marker, words
+                start = marker.end
         words = _last_sentence(text[start:end]) or words
 
 
@@ -222,8 +209,28 @@ class CitedSentence:
     markers: tuple[int, ...] = ()
 
 
-def cited_sentences(text: str) -> list[CitedSentence]:
-    """The answer's sentences, list items and table rows, in order.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Numbers of sources that stand together in an answer, ``text[start:end]``."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+
+
+def group_markers(markers: Iterable[Marker]) -> list[Group]:
+    """Return the groups of markers that follow each other without a blank."""
+    groups: list[Group] = []
+    for marker in markers:
+        if groups and groups[-1].end == marker.start:
+            groups[-1] = Group(groups[-1].start, marker.end, (*groups[-1].numbers, marker.number))
+        else:
+            groups.append(Group(marker.start, marker.end, (marker.number,)))
+    return groups
+
+
+def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
+    """Return the answer's sentences, list items and table rows, in order. ``groups`` are its citations, in order.
 
     Markers in or behind a sentence belong to it. Markers in a paragraph of their own belong to the paragraph before.
 
@@ -231,24 +238,25 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     whether it does what it should.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
-    markers = blank_code(text)
     prose = without(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
         prose = left_out.sub(lambda match: blank(match.group()), prose)
-    prose = without(prose, [group.span() for group in _MARKERS.finditer(markers)])
+    prose = without(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
-    for piece in _pieces(text):
+    for piece_start, piece_end in _pieces(text):
         sentences = [
             CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
-            for start, end, _break in split_sentences(prose, *piece)
+            for start, end, _break in split_sentences(prose, piece_start, piece_end)
             if _WORD.search(prose, start, end)
         ]
         if sentences:
             paragraphs.append(sentences)
-        for group in _MARKERS.finditer(markers, *piece):
-            if paragraphs and (sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start())):
-                cited = paragraphs[-1][max(0, bisect_right(paragraphs[-1], group.start(), key=attrgetter("start")) - 1)]
-                cited.markers = tuple(dict.fromkeys((*cited.markers, *_numbers(group.group()))))
+        for group in groups:
+            if not piece_start <= group.start < piece_end or not paragraphs:
+                continue
+            if sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start):
+                cited = paragraphs[-1][max(0, bisect_right(paragraphs[-1], group.start, key=attrgetter("start")) - 1)]
+                cited.markers = tuple(dict.fromkeys((*cited.markers, *group.numbers)))
     return list(chain.from_iterable(paragraphs))
 
 

@@ -18,13 +18,13 @@ from django.utils import timezone
 
 from chat import conf
 from chat.answering.citations import find_markers
-from chat.answering.completion_client import CompletionClient, Request
-from chat.answering.machinery import MachineryStream
 from chat.answering.prompts import RULES, estimated_tokens, quote_result
-from chat.answering.tool_calls import FUNCTION, CallsOfRound, Unanswerable
-from chat.exceptions import GenerationFailed
+from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
 from chat.models import LanguageModel, ModelTrial
+from retrieval.exceptions import ModelFailed
+from retrieval.infrastructure.completion_client import CompletionClient, Request
 from retrieval.infrastructure.encryption import SecretUnreadable
+from retrieval.text.machinery import MachineryStream
 
 logger = logging.getLogger(__name__)
 
@@ -65,16 +65,16 @@ def try_out(model: LanguageModel) -> Tried:
     try:
         async_to_sync(_answer)(_client(model), tried)
         tried.uses_functions = try_model(model)
-    except GenerationFailed as error:
+    except ModelFailed as error:
         tried.error = str(error)
     return tried
 
 
 async def _answer(client: CompletionClient, tried: Tried) -> None:
-    """Raises: GenerationFailed."""
+    """Raises: ModelFailed."""
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
-    request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS, offers_tables=False)
+    request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
     async with aclosing(client.deltas(request)) as received:
         async for delta in received:
             if delta.text and first is None:
@@ -82,7 +82,7 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
             tried.text += delta.text
             counted = delta.completion_tokens or counted
     if first is None:
-        raise GenerationFailed("The model said nothing in place of an answer.")
+        raise ModelFailed("The model said nothing in place of an answer.")
     tried.first_seconds = first - began
     if (seconds := time.monotonic() - first) > 0:
         tried.tokens_per_second = (counted or estimated_tokens(tried.text)) / seconds
@@ -107,12 +107,12 @@ def uses_functions(name: str) -> bool:
 
 def try_model(model: LanguageModel) -> bool:
     """Whether the model calls functions rightly, tried now and remembered. If the server does not answer, nothing is
-    remembered and the next question that needs it repeats the trial. Raises: GenerationFailed.
+    remembered and the next question that needs it repeats the trial. Raises: ModelFailed.
     """
     trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
         passed = async_to_sync(_calls_rightly)(_client(model))
-    except GenerationFailed as error:
+    except ModelFailed as error:
         logger.warning("%s could not be tried: %s", trial.model, error)
         trial.delete()
         raise
@@ -123,11 +123,11 @@ def try_model(model: LanguageModel) -> bool:
 
 
 def _client(model: LanguageModel) -> CompletionClient:
-    """Raises: GenerationFailed when the model's key cannot be read."""
+    """Raises: ModelFailed when the model's key cannot be read."""
     try:
         return CompletionClient(model.endpoint, TRIAL_SECONDS)
     except SecretUnreadable as error:
-        raise GenerationFailed(f"The API key of {model.name} cannot be read. {error}") from error
+        raise ModelFailed(f"The API key of {model.name} cannot be read. {error}") from error
 
 
 async def _calls_rightly(client: CompletionClient) -> bool:
@@ -157,9 +157,9 @@ async def _calls_rightly(client: CompletionClient) -> bool:
 
 
 async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
-    """The model's answer, without what is not part of it, and its calls. Raises: GenerationFailed."""
-    calls, machinery, said = CallsOfRound(), MachineryStream(lambda _text: False), ""
-    request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, offers_tables=True)
+    """The model's answer, without what is not part of it, and its calls. Raises: ModelFailed."""
+    calls, machinery, said = CallsOfRound(), MachineryStream(), ""
+    request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:
         async for delta in received:
             calls.add(delta.calls)

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat import conf
 from chat.answering.approved_answers import find_given, split_text
+from chat.answering.citations import Marker
 from chat.answering.evidence import Evidence, nearest_unit, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
@@ -23,7 +24,7 @@ from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
 from chat.answering.verification import verify
-from chat.exceptions import AnswerWithheld, GenerationFailed, NoAnswer
+from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import instructions_for
 from chat.types import (
@@ -37,8 +38,9 @@ from chat.types import (
     NearPlace,
     Verified,
     VerifiedCitation,
+    Withdrawn,
 )
-from retrieval.exceptions import InvalidQuery, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, ModelFailed, SearchUnavailable
 from retrieval.index.closeness import current_calibration
 from retrieval.infrastructure.database import fetch
 from retrieval.models import Collection
@@ -244,7 +246,7 @@ async def answer(
                 async for event in _ask_model(generator, draft, filters, history):
                     yield event
                 return
-            except (GenerationFailed, NoAnswer) as error:
+            except (ModelFailed, NoAnswer) as error:
                 if isinstance(error, NoAnswer) and not evidence.is_answerable:
                     raise
                 _note_failure(draft, error)
@@ -306,7 +308,7 @@ def _choose_generator(
     if draft.computed is None:
         try:
             generator = conf.generator(model)
-        except GenerationFailed as error:
+        except ModelFailed as error:
             MODEL_FAILURES.inc()
             logger.warning("The documents are quoted: %s", error)
             draft.notices.append(fallback_notice(draft))
@@ -334,27 +336,34 @@ def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAIComp
 async def _ask_model(
     generator: OpenAICompatibleGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """The model's text in pieces, and the complete answer with its sentences checked. Raises: NoAnswer,
-    GenerationFailed.
+    """Yield the model's text in pieces, then the complete answer with its sentences checked.
+
+    Raises: NoAnswer, ModelFailed.
     """
     tables = await in_thread(find_tables)(draft.question, filters, draft.sources)
     # Tables are offered to those models alone that were seen to use functions rightly.
     if tables is not None and not await in_thread(uses_functions)(generator.name):
         tables = None
-    pieces = []
-    async for piece in generator.compose(draft, history, tables):
+    text = ""
+    markers: list[Marker] = []
+    async for token in generator.compose(draft, history, tables):
+        if isinstance(token, Withdrawn):
+            text, markers = "", []
+            yield token
+            yield draft
+            continue
         if tables is not None and tables.sources != draft.sources:
             draft.sources = tables.sources
             yield draft
-        pieces.append(piece)
-        yield AnswerToken(piece)
-    text = "".join(pieces).strip()
-    verified = await in_thread(verify)(text, draft.sources)
+        markers += [marker.moved(len(text)) for marker in token.markers or ()]
+        text += token.text
+        yield token
+    verified = await in_thread(verify)(text, draft.sources, markers)
     draft.notices += doubts_of(verified, draft)
     yield await in_thread(_complete)(draft, text, verified)
 
 
-def _note_failure(draft: AnswerDraft, error: GenerationFailed | NoAnswer) -> None:
+def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
     """Record in the log, the metrics and a notice to the reader that the documents are quoted instead of the model's
     text.
     """

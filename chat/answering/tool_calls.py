@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from retrieval.infrastructure.completion_stream import CallPiece
 
 FUNCTION = "ask_tables"
 ASK_TABLES: dict[str, Any] = {
@@ -49,16 +51,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 class Unanswerable(Exception):
     """A call that cannot be run; the message is for the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallPiece:
-    """A piece of a call as it was sent; missing parts are empty."""
-
-    index: int
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
 
 
 @dataclass(slots=True)
@@ -114,31 +106,6 @@ class CallsOfRound:
 def _begins_another(call: Call, piece: CallPiece) -> bool:
     """Whether a piece with the same index begins another call."""
     return bool(piece.name) and piece.id not in ("", call.id) and _object(call.arguments) is not None
-
-
-def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
-    """The pieces of calls in a completion's "delta" or "message". Raises: TypeError or AttributeError if it is
-    malformed.
-    """
-    return tuple(_piece(at, each) for at, each in enumerate(sent or []))
-
-
-def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
-    index = sent.get("index")
-    function = sent.get("function") or {}
-    arguments = function.get("arguments") or ""
-    return CallPiece(
-        index=index if isinstance(index, int) else at,
-        id=storable(str(sent.get("id") or "")),
-        name=storable(str(function.get("name") or "")),
-        # Some servers send them as an object.
-        arguments=storable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
-    )
-
-
-def storable(text: str) -> str:
-    """The text without characters that a database or a page cannot contain."""
-    return text.replace("\x00", "").encode(errors="ignore").decode()
 
 
 def _object(arguments: str) -> dict[str, Any] | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from chat.answering.citations import CitedSentence, Marker, cited_sentences, cited_words, quoted
+from chat.answering.citations import (
+    CitedSentence,
+    Marker,
+    cited_sentences,
+    cited_words,
+    find_markers,
+    group_markers,
+    quoted,
+)
 from chat.answering.support import (
     EvidencePassage,
     EvidenceSentence,
@@ -22,26 +30,29 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 
 @span("verification")
-def verify(text: str, sources: Sequence[ContextSource]) -> Verified:
-    """The words of the sources that an answer's markers cite, in order, and each of its sentences with its support.
+def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
+    """Return the words of the sources that an answer's markers cite, in order, and each sentence with its support.
+
+    ``markers`` are those of a text that a model wrote; in a text of the site's own every ``[n]`` is one.
 
     Words that a source contains verbatim have the support 1. Otherwise the closest sentence of the source is quoted,
     and the support is the probability that it supports the words. Headings and code are not sentences. The support is
     None for a sentence that asserts nothing, and for one in another language than its sources, where words cannot be
     compared.
     """
+    markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_foreign(source, text)}
     scorer = SupportScorer([evidence_of(source) for source in sources])
     return Verified(
         tuple(
             _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
-            for marker, words in cited_words(text)
+            for marker, words in cited_words(text, markers)
             if marker.number in by_marker
         ),
         tuple(
             _checked(each, scorer.score(text[each.start : each.end], each.markers), comparable)
-            for each in cited_sentences(text)
+            for each in cited_sentences(text, group_markers(markers))
         ),
     )
 

@@ -45,7 +45,8 @@ def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
 
 def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The documents (ids) and collections (slugs) of the sources that the answer's text cites."""
-    named = {marker.number for marker in find_markers(answer.text)}
+    # A stopped answer was not checked, so it has markers and no citations.
+    named = {cited.marker for cited in answer.citations.all()} or {each.number for each in find_markers(answer.text)}
     cited = [source["document"] for source in answer.sources if source["marker"] in named]
     documents = dict.fromkeys(document["id"] for document in cited)
     collections = dict.fromkeys(document["collection"] for document in cited if document.get("collection"))
@@ -89,7 +90,8 @@ def _answers_before(answer: Answer) -> list[Answer]:
         earlier = Answer.objects.filter(
             conversation=at.conversation_id, created_at__lt=at.created_at, status__in=REMEMBERED_STATUSES
         ).order_by("-created_at")
-        # Their explanations are long, and nobody asks for them here.
-        found += earlier.defer("trace", "statements", "timings_ms")[: REMEMBERED_TURNS - len(found)]
+        # Their explanations are long, and are not needed here.
+        earlier = earlier.defer("trace", "statements", "timings_ms").prefetch_related("citations")
+        found += earlier[: REMEMBERED_TURNS - len(found)]
         at = at.conversation.branched_from
     return found

@@ -53,6 +53,8 @@ class Answer(Leased):
     asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField()
+    # The model's text as it wrote it, without thoughts and calls; empty where no model wrote. ``text`` is shown.
+    written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     # Of a refusal: the nearest passages, and what the question may have meant.
     near: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)

@@ -1,19 +1,33 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpcore2
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.chat_model import ChatEndpoint
+from retrieval.infrastructure.chat_endpoint import ChatEndpoint
 from retrieval.infrastructure.encryption import decrypt, encrypt
 from retrieval.sources.network import resolve
+from retrieval.sources.protocol import SourceUnavailable
 
 PURPOSE = "chat.language_models"
+
+
+def _resolve(host: str, port: int) -> Sequence[str]:
+    """Return the addresses of a host that the site may connect to.
+
+    Raises: AddressRefused, which is final; httpcore2.ConnectError, after which the client tries again.
+    """
+    try:
+        return resolve(host, port)
+    except SourceUnavailable as error:
+        raise httpcore2.ConnectError(str(error)) from error
 
 
 class LanguageModel(models.Model):
@@ -79,7 +93,7 @@ class LanguageModel(models.Model):
 
         Raises: SecretUnreadable, ImproperModel.
         """
-        return ChatEndpoint(self.base_url, self.api_key, self.model, None if self.is_of_settings else resolve)
+        return ChatEndpoint(self.base_url, self.api_key, self.model, None if self.is_of_settings else _resolve)
 
     @property
     def is_of_settings(self) -> bool:

@@ -124,7 +124,7 @@ class _StreamedTurn:
                 case "searched":
                     return self._describe_search(payload, event_id)
                 case "token":
-                    return self._token(payload["text"], event_id)
+                    return self._token(payload, event_id)
                 case "reset":
                     self._markdown = StreamedMarkdown(self._turn.id, self._titles)
                     return self._frame("reset", "chat/_reset.html", {}, event_id)
@@ -148,11 +148,13 @@ class _StreamedTurn:
         }
         return self._frame("sources", "chat/_searched.html", context, event_id)
 
-    def _token(self, text: str, event_id: str) -> bytes:
+    def _token(self, payload: dict[str, Any], event_id: str) -> bytes:
+        text, markers = payload["text"], payload.get("markers")
+        at = None if markers is None else {marker["start"] for marker in markers}
         shown = (
-            self._markdown.feed(text)
+            self._markdown.feed(text, at)
             if self._markdown is not None
-            else streamed_html(text, self._turn.id, self._titles)
+            else streamed_html(text, self._turn.id, self._titles, at=at)
         )
         if isinstance(shown, Lines):
             return self._frame("lines", "chat/_lines.html", {"lines": shown}, event_id)

@@ -20,8 +20,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from chat.answering.addresses import canonical
 from chat.answering.citations import MARKER, blank_code, find_undecided
-from chat.answering.filtered_stream import canonical
 from chat.answering.passage import GOES_ON
 from chat.pages.cards import Cited, record_paragraphs
 from retrieval.viewer import markdown_marks
@@ -269,18 +269,21 @@ def citation_html(cited: Cited) -> SafeString:
     return html
 
 
-def streamed_html(text: str, answer_id: object, markers: Mapping[int, str], before: str = "") -> SafeString:
-    """A piece of the line being written: escaped, with its markers linked to the sources beside it.
+def streamed_html(
+    text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
+) -> SafeString:
+    """Return a piece of the line being written: escaped, with its markers linked to the sources beside it.
 
     Signs of emphasis and code are left out until the line is rendered as Markdown; otherwise they would flash up.
-    ``before`` is the text before the piece, which shows whether brackets are inside code.
+    ``before`` is the text before the piece, which shows whether brackets are inside code. ``at`` are the offsets of the
+    markers in both; None: each ``[n]`` of the ``markers`` is one.
     """
     whole = before + text
     html = []
     position = len(before)
     for match in MARKER.finditer(blank_code(whole), position, find_undecided(whole)):
         marker = int(match.group(1))
-        if marker not in markers:
+        if marker not in markers or (at is not None and match.start() not in at):
             continue
         words = _remove_signs(whole[position : match.start()]).rstrip(" ")
         html += [escape(words), _source_link(answer_id, marker, markers)]
@@ -315,10 +318,17 @@ class StreamedMarkdown:
         self._answer_id = answer_id
         self._titles = titles
         self._text = ""
+        # The offsets of the markers; None: each number in brackets is one.
+        self._at: set[int] | None = None
         self._rendered_characters = 0
 
-    def feed(self, text: str) -> Lines | SafeString:
-        """The output for this piece: text to append, or lines that replace everything shown so far."""
+    def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
+        """Return the output for this piece: text to append, or lines that replace everything shown so far.
+
+        ``at`` are the offsets of its markers; None: each number in brackets is one.
+        """
+        if at is not None:
+            self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
@@ -326,14 +336,18 @@ class StreamedMarkdown:
         # Code over two lines is none to Markdown until its end has come.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
-            return streamed_html(text, self._answer_id, self._titles, before)
+            return streamed_html(text, self._answer_id, self._titles, before, self._at)
         self._rendered_characters = len(lines)
         env = {
             "markers": self._titles,
-            "link": lambda marker, _at: _source_link(self._answer_id, marker, self._titles),
+            "link": self._link,
         }
         html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
-        return Lines(html, streamed_html(self._text[len(lines) :], self._answer_id, self._titles, lines))
+        return Lines(html, streamed_html(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
+
+    def _link(self, marker: int, at: int) -> str:
+        is_marker = self._at is None or at in self._at
+        return _source_link(self._answer_id, marker, self._titles) if is_marker else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.answering.addresses import find_addresses
 from chat.answering.approved_answers import approval_of
-from chat.answering.citations import find_markers, remove_markers
-from chat.answering.filtered_stream import find_addresses
+from chat.answering.citations import Marker, find_markers, remove_markers
 from chat.models import Answer, Feedback
 from chat.pages.cards import Cited, NearCard, SourceCard, approved_line, build_cited, near_cards, plain, source_cards
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
@@ -84,7 +85,8 @@ class ShownTurn:
     @property
     def addresses(self) -> tuple[str, ...]:
         """The addresses that the answer may link: those in the sources that it cites, and those of their documents."""
-        named = {marker.number for marker in find_markers(self.answer.text)}
+        # A stopped answer was not checked, so it has markers and no citations.
+        named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
         addresses = [address for source in cited for address in find_addresses(source["content"])]
         return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
@@ -129,7 +131,10 @@ class ShownTurn:
     @property
     def spoken_text(self) -> str:
         """The answer as a screen reader should say it once: without marks."""
-        return " ".join(filter(None, [self.doubt_summary, plain(remove_markers(self.answer.text))]))
+        at = [(cited.marker, cited.marker_start) for cited in self.citations if cited.marker_start is not None]
+        markers = [Marker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))]
+        text = remove_markers(self.answer.text, markers or None)
+        return " ".join(filter(None, [self.doubt_summary, plain(text)]))
 
 
 def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = ()) -> ShownTurn:

@@ -33,9 +33,9 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 7
+RULES_VERSION = 8
 _COPIED = (
-    *("text", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
+    *("text", "written", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "statements", "profile_version_id", "sources"),
 )
 # The prompt names the day: what is asked of it holds for no other.

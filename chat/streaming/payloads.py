@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from chat.answering.approved_answers import approval_of
+from chat.answering.approved_answers import approval_of, split_text
+from chat.answering.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Conversation
 from chat.types import read_trace
@@ -23,6 +24,26 @@ _SEARCHED = ("sources", "search_method", "degraded", "completed_question", "join
 # What a verified citation, its row and its JSON call the same.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
+
+
+def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
+    """Return the payload of a `token`; without ``markers`` every ``[n]`` of the text is one."""
+    if markers is None:
+        return {"text": text}
+    return {
+        "text": text,
+        "markers": [{"marker": each.number, "start": each.start, "end": each.end} for each in markers],
+    }
+
+
+def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
+    """Yield the payloads of the tokens of a saved answer."""
+    cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
+    begin = 0
+    for piece in split_text(answer.text):
+        end = begin + len(piece)
+        yield token(piece, [Marker(*each).moved(-begin) for each in cited if begin <= each[1] < end])
+        begin = end
 
 
 def searched(draft: AnswerDraft) -> dict[str, Any]:
@@ -82,6 +103,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
     answer.computed = _computed(draft, outcome)
+    answer.written = draft.written if draft is not None and outcome.generator == draft.generator else ""
     return [_citation(answer, cited) for cited in outcome.citations]
 
 
@@ -179,6 +201,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         "degraded": answer.degraded,
         "generator": answer.generator,
         "notice": answer.notice,
+        "cut_off": is_cut_off(answer),
         "statements": answer.statements,
         "confidence": answer.confidence,
         "completed_question": answer.completed_question,
@@ -191,6 +214,12 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         if answer.repeats and answer.repeats.completed_at
         else None,
     }
+
+
+def is_cut_off(answer: Answer) -> bool:
+    """Return whether the text ends before its end: the model reached a limit, or the answer was stopped."""
+    trace = read_trace(answer.trace)
+    return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
 def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:

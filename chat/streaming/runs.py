@@ -15,8 +15,12 @@ from retrieval.types import SearchFilters, Turn
 
 
 def text_of(events: Iterable[StreamedEvent]) -> str:
-    """The answer's text, from its events."""
-    return "".join(event.payload["text"] for event in events if event.name == "token")
+    """Return the answer's text, from its events; a `reset` cancels the tokens before it."""
+    text = ""
+    for event in events:
+        text = "" if event.name == "reset" else text
+        text += event.payload["text"] if event.name == "token" else ""
+    return text
 
 
 @dataclass(slots=True, eq=False)

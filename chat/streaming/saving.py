@@ -77,7 +77,8 @@ def save(run: Run) -> StreamedEvent:
         citations: list[Citation] = []
         if draft is not None:
             payloads.fill_in_search(answer, draft)
-            answer.trace = _explained(draft, answer.sources)
+            is_written = isinstance(outcome, Completed) and outcome.generator == draft.generator
+            answer.trace = _explained(draft, answer.sources, cut_off=draft.cut_off and is_written)
         match outcome:
             case Failed():
                 answer.status = Answer.Status.FAILED
@@ -142,7 +143,7 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, Any]:
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
     trace = AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
@@ -150,6 +151,7 @@ def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]]) -> dict
         prompt=PromptTrace(draft.left_out, instructed, tuple(draft.calls), draft.instructions_version),
         uncalibrated=uncalibrated_embedder(),
         evidence=draft.evidence,
+        cut_off=cut_off,
     )
     stored: dict[str, Any] = to_json(trace)
     return stored

@@ -25,7 +25,6 @@ from django.utils.translation import gettext as _
 
 from chat import budgets, conf
 from chat.answering import pipeline
-from chat.answering.approved_answers import split_text
 from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import turns_before
@@ -36,7 +35,7 @@ from chat.streaming.admission import ADMISSION
 from chat.streaming.asking import filters_of
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
-from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed
+from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.infrastructure import deadline, jobs
 from retrieval.infrastructure.database import IS_NOT_WAITING, NOT_WAITING, fetch, statements_within
@@ -154,12 +153,15 @@ async def _publish(run: Run, started: float) -> None:
                     run.timings_ms.setdefault("first_token", milliseconds)
                     # The last token's time counts: what follows is checking.
                     run.timings_ms["written"] = milliseconds
-                    run.tell("token", {"text": event.text})
+                    run.tell("token", payloads.token(event.text, event.markers))
+                case Withdrawn():
+                    run.timings_ms.pop("first_token", None)
+                    run.tell("reset", {})
                 case Answer():
                     run.timings_ms.setdefault("repeated", milliseconds)
                     run.tell("searched", payloads.searched_before(event))
-                    for piece in split_text(event.text):
-                        run.tell("token", {"text": piece})
+                    for payload in payloads.tokens(event):
+                        run.tell("token", payload)
                     run.outcome = event
                 case Completed() | Failed():
                     run.outcome = event

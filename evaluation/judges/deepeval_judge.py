@@ -85,7 +85,7 @@ def deepeval_case(case: Case) -> LLMTestCase:
     return LLMTestCase(
         input=_harmless(case.question),
         # A judge would take markers for claims.
-        actual_output=_harmless(remove_markers(case.answer)),
+        actual_output=_harmless(remove_markers(case.answer, case.markers)),
         expected_output=_harmless(case.reference) or None,
         retrieval_context=[_harmless(source.block.content) for source in case.sources],
     )

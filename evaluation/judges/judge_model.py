@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from evaluation.judges.types import JudgeUnavailable, UnusableJudgement
 from retrieval.exceptions import ModelFailed
 from retrieval.infrastructure.chat_model import ChatModel
+from retrieval.infrastructure.completion_stream import LENGTH, STOP
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Meter
@@ -39,29 +39,21 @@ class JudgeModel(ChatModel):
         """
         meter.check()
         schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
-        body: dict[str, Any] = {
-            "model": self.name,
-            "messages": [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": prompt}],
-            "temperature": 0,
-            "max_tokens": MOST_TOKENS,
-            "stream": False,
-            "response_format": {"type": "json_schema", "json_schema": schema},
-        }
+        messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": prompt}]
         try:
-            completion = json.loads(self._post(body))
-            choice = completion["choices"][0]
-            content = choice["message"]["content"] or ""
+            reply = self.reply(messages, MOST_TOKENS, {"type": "json_schema", "json_schema": schema})
         except ModelFailed as error:
             raise JudgeUnavailable(str(error)) from error
-        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-            raise JudgeUnavailable("The judge's server sent something that is not a chat completion.") from None
-        meter.count(*_tokens(completion, _SYSTEM + prompt, str(content)))
-        finish_reason = choice.get("finish_reason")
-        if finish_reason == "length":
+        read, written = reply.prompt_tokens, reply.completion_tokens
+        meter.count(
+            len(_SYSTEM + prompt) // CHARACTERS_PER_TOKEN if read is None else read,
+            len(reply.text) // CHARACTERS_PER_TOKEN if written is None else written,
+        )
+        if reply.finish_reason == LENGTH:
             raise UnusableJudgement(f"The judge's answer was cut off after {MOST_TOKENS} tokens.")
-        if finish_reason != "stop":
-            raise UnusableJudgement(f"The judge did not finish its answer (finish_reason {finish_reason!r}).")
-        return _parse(str(content), form)
+        if reply.finish_reason != STOP:
+            raise UnusableJudgement(f"The judge did not finish its answer (finish_reason {reply.finish_reason!r}).")
+        return _parse(reply.text, form)
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,17 +72,7 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _remove_thoughts(content: str) -> str:
-    kept = []
-    at = 0
-    while (start := content.find("<think>", at)) >= 0 and (end := content.find("</think>", start)) >= 0:
-        kept.append(content[at:start])
-        at = end + len("</think>")
-    return "".join([*kept, content[at:]])
-
-
 def _parse(content: str, form: type[Form]) -> Form:
-    content = _remove_thoughts(content)
     start, end = content.find("{"), content.rfind("}")
     try:
         parsed = form.model_validate_json(content[start : end + 1])
@@ -103,13 +85,3 @@ def _parse(content: str, form: type[Form]) -> Form:
         if getattr(parsed, name) == []:
             raise UnusableJudgement(f"The judge named no {name}, so there is nothing to score.")
     return parsed
-
-
-def _tokens(completion: Mapping[str, Any], prompt: str, content: str) -> tuple[int, int]:
-    usage = completion.get("usage")
-    counted = usage if isinstance(usage, Mapping) else {}
-    read, written = counted.get("prompt_tokens"), counted.get("completion_tokens")
-    return (
-        read if isinstance(read, int) and read >= 0 else len(prompt) // CHARACTERS_PER_TOKEN,
-        written if isinstance(written, int) and written >= 0 else len(content) // CHARACTERS_PER_TOKEN,
-    )

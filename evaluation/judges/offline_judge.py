@@ -162,7 +162,7 @@ class OfflineJudge:
 
     def _answer_relevancy(self, case: Case) -> Measured:
         """The relevancy of the answer's best sentence."""
-        (best,) = _relevancies(case.question, [("", remove_markers(case.answer))])
+        (best,) = _relevancies(case.question, [("", remove_markers(case.answer, case.markers))])
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that can be compared with the question.")
         reason = (
@@ -195,7 +195,7 @@ class OfflineJudge:
                 conf.embedder().embed_query(case.question)
             except RetrievalError as error:
                 raise _without_embedder(error) from error
-            self._verified = verify(case.answer, case.sources)
+            self._verified = verify(case.answer, case.sources, case.markers)
         return self._verified
 
 

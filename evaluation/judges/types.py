@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from chat.answering.citations import Marker
 from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 
@@ -34,6 +35,8 @@ class JudgeBudgetSpent(JudgeError):
 class Case:
     """An answer with its sources. ``answer`` includes the markers; ``reference`` is the expected answer, or empty.
 
+    ``markers`` are those of a text that a model wrote; None: every ``[n]`` is one.
+
     ``is_quoted``: the answer quotes passages word for word, or was computed over a table, so its sources support it.
     """
 
@@ -43,6 +46,7 @@ class Case:
     refused: bool = False
     reference: str = ""
     is_quoted: bool = False
+    markers: tuple[Marker, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 
 from retrieval.exceptions import ModelFailed
 from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.chat_model import ChatModel, mark_sentences, new_mark
+from retrieval.infrastructure.chat_model import ChatModel
 from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language
+from retrieval.text.spotlighting import mark_sentences, new_mark
 
 logger = logging.getLogger(__name__)
 

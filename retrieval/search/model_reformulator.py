@@ -29,6 +29,9 @@ LONGEST_ANSWER_CHARACTERS = 600
 # After this many failures in a row nobody waits for the model for a while.
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
+_LABEL = re.compile(r"(?:the )?(?:search )?query:\s*|zoekopdracht:\s*", re.IGNORECASE)
+_SURROUNDED = re.compile(r"""(["'`*]+)(?P<plain>[^"]+)\1|[“„«‘‚「『‹](?P<printed>[^“”„«»]+)[”“»’‘」』›]""")
+
 _SYSTEM = """\
 You turn the last question of a conversation into one search query for a document search engine.
 
@@ -83,7 +86,7 @@ def _usable(answer: str, question: str) -> str:
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")
-    query = " ".join(lines[0].split())
+    query = _unwrap(" ".join(lines[0].split()), question)
     if len(query) > LONGEST_QUERY_CHARACTERS:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
@@ -91,6 +94,16 @@ def _usable(answer: str, question: str) -> str:
     kept = (token.text for token in tokens_of(question) if token.is_protected or _is_identifier(token.text))
     if any(text.casefold() not in query.casefold() for text in kept):
         raise ModelFailed("The model left out a word that has to be kept.")
+    return query
+
+
+def _unwrap(query: str, question: str) -> str:
+    """Return the query without a label, and without marks around all of it, unless the question has them."""
+    query = query.removeprefix(label.group()) if (label := _LABEL.match(query)) else query
+    while found := _SURROUNDED.fullmatch(query):
+        if query in question:
+            break
+        query = (found["plain"] or found["printed"]).strip()
     return query
 
 

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chat.answering.filtered_stream import LinkStream, canonical, find_addresses, known_addresses
+from chat.answering.addresses import canonical, find_addresses, known_addresses
+from chat.answering.links import find_boundary, find_link_edits, find_tags
 from tests.support.contexts import source
 
 SOURCE = (
@@ -17,10 +18,26 @@ SOURCE = (
 KNOWN = known_addresses([source(SOURCE)])
 
 
+TAGS = find_tags([SOURCE])
+
+
 def shown(text, cut=0):
-    stream = LinkStream(KNOWN, [SOURCE])
-    pieces = [text[at : at + cut] for at in range(0, len(text), cut)] if cut else [text]
-    return "".join([*map(stream.feed, pieces), stream.close()])
+    """The text as it is shown when it comes in pieces of so many characters."""
+    written, upto, pieces = "", 0, []
+
+    def show(end):
+        nonlocal upto
+        for edit in find_link_edits(written, upto, end, KNOWN, TAGS):
+            pieces.extend([written[upto : edit.start], edit.text])
+            upto = edit.end
+        pieces.append(written[upto:end])
+        upto = max(upto, end)
+
+    for at in range(0, len(text), cut or len(text) or 1):
+        written += text[at : at + (cut or len(text))]
+        show(find_boundary(written, upto, len(written)))
+    show(len(written))
+    return "".join(pieces)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +56,10 @@ def shown(text, cut=0):
         '```python\nrow["a"]: int = 1  # note\nfor (i = 0; i<n; i++) {}\n```',
         "| a | b |\n|:--|--:|\n| 1 | 2 |",
         "Ratio 3:4, C:\\Temp\\x, 10:30, std::vector, and/or, //comment",
+        "[Note]: close the valve\n[Opening]: 10:30 to 12\n\n[a]: /help\n[b](10:30) f[0]( x )",
+        "Write &colon; for a colon, &#58; too; R&amp;D, &lt;a&gt;",
+        '<button class="x">Stop</button> <td > <input type="text"> vector<std::string>',
+        "https://good.example/parts?id=7[1] and https://good.example/html[1, 2].",
     ],
 )
 def test_what_stands_in_a_source_and_what_is_no_link_stays(text):
@@ -120,10 +141,8 @@ def test_addresses_are_compared_as_browsers_send_them():
 @pytest.mark.parametrize("text", ["[", "](", "<a ", "&#", "www.", "https://", "a@b.", "](:", "<a x>", "[a]:", "&#1;"])
 def test_the_work_is_proportional(text):
     def seconds(count):
-        stream = LinkStream(KNOWN, [SOURCE])
         begun = time.process_time()
-        stream.feed(text * (count // len(text)))
-        stream.close()
+        shown(text * (count // len(text)), cut=100)
         return time.process_time() - begun
 
     assert seconds(40_000) < 100 * max(seconds(4_000), 0.01)

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.citations import cited_sentences
+from chat.answering.citations import cited_sentences, find_markers, group_markers
 
 
 def sentences(text):
-    return [(text[each.start : each.end], each.markers) for each in cited_sentences(text)]
+    return [
+        (text[each.start : each.end], each.markers) for each in cited_sentences(text, group_markers(find_markers(text)))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_markers_speak_for_the_sentences_before_them(text, expected):
 def test_sentences_are_in_order_and_never_overlap(pieces):
     text = "".join(pieces)
     end = 0
-    for sentence in cited_sentences(text):
+    for sentence in cited_sentences(text, group_markers(find_markers(text))):
         assert end <= sentence.start < sentence.end <= len(text)
         assert text[sentence.start : sentence.end].strip() == text[sentence.start : sentence.end]
         end = sentence.end

@@ -5,8 +5,8 @@ from datetime import date
 import numpy as np
 import pytest
 
+from chat.answering.answer_stream import LONGEST_SHARED, AnswerStream
 from chat.answering.citations import quoted
-from chat.answering.filtered_stream import LONGEST_SHARED, OutputStream
 from chat.answering.prompts import compose
 from chat.exceptions import AnswerWithheld
 from tests.support.contexts import source
@@ -17,7 +17,7 @@ TEXT = "The pump weighs 3450 grams. It hums at night.\n\n- Order at https://good
 def prompted(*texts):
     sources = [source(text, marker=marker) for marker, text in enumerate(texts or (TEXT,), start=1)]
     prompt = compose("How heavy is it?", sources, today=date(2026, 3, 9), budget_tokens=8000)
-    return prompt, OutputStream(prompt, "How heavy is it?", sources, (), lambda texts: np.ones((len(texts), 1)))
+    return prompt, AnswerStream(prompt, "How heavy is it?", sources, (), lambda texts: np.ones((len(texts), 1)))
 
 
 def streamed(output, text, cut=3):

@@ -1,0 +1,66 @@
+"""The questions that a model asks of the tables while it writes an answer, and their results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from chat.answering.answer_stream import AnswerStream
+from chat.answering.prompts import estimated_tokens, quote_result
+from chat.answering.sources import TablesOfQuestion
+from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
+from chat.exceptions import TablesUnavailable
+from chat.types import AnswerDraft, TracedCall
+from retrieval.exceptions import ModelFailed
+
+# The description of the function takes so many tokens of the prompt.
+FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
+# This share of the context, and at most so many tokens, is kept for the results.
+RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
+# The debug panel shows so many characters of a result.
+LONGEST_TRACED = 500
+
+
+class TableDialogue:
+    """A model's questions to the tables, and their results. ``ends_at`` is by the monotonic clock."""
+
+    def __init__(
+        self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
+    ) -> None:
+        self._tables = tables
+        self._output = output
+        self._draft = draft
+        self._room_tokens = room_tokens
+        self.ends_at = ends_at
+
+    async def run(self, said: str, calls: CallsOfRound) -> list[dict[str, Any]]:
+        """Return the messages to add: the model's text with its calls, and their results.
+
+        Raises: ModelFailed if the time is over.
+        """
+        messages = [{"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]}]
+        for call in calls:
+            told = await self._run(call)
+            self._room_tokens -= estimated_tokens(told)
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+        return messages
+
+    async def _run(self, call: Call) -> str:
+        try:
+            question = call.read_question()
+            if self._room_tokens < FEWEST_RESULT_TOKENS:
+                raise Unanswerable("There is no room for further results: answer from what is known.")
+            async with asyncio.timeout(max(0.0, self.ends_at - time.monotonic())):
+                found = await self._tables.ask(question)
+            if found is None:
+                raise Unanswerable("No table answers this with confidence: nothing was computed.")
+        except (Unanswerable, TablesUnavailable) as error:
+            self._draft.calls.append(TracedCall(call.arguments, str(error)))
+            return str(error)
+        except TimeoutError as error:
+            raise ModelFailed("The tables did not answer the model within its time.") from error
+        self._draft.calls.append(TracedCall(call.arguments, found.text[:LONGEST_TRACED], found.document_id))
+        self._output.admit(found.sources)
+        return quote_result(found.text, [source.marker for source in found.sources], self._room_tokens)

@@ -1,0 +1,43 @@
+"""Where a language model behind OpenAI's chat-completions protocol is reached."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import httpx2
+
+from retrieval.exceptions import ImproperModel
+from retrieval.infrastructure.model_server import Resolve, parsed_url
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEndpoint:
+    """A model on a server. ``resolve`` gives the addresses that may be connected to; None: any.
+
+    Raises: ImproperModel for an address, a key or a name that no request can be made of.
+    """
+
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+    resolve: Resolve | None = None
+
+    def __post_init__(self) -> None:
+        if not self.url.host:
+            raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
+        # The HTTP library would quote the header, and with it the key, in its complaint.
+        if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
+            raise ImproperModel("The API key of the language model has characters that no header can carry.")
+        if not self.model:
+            raise ImproperModel("The language model needs a name.")
+
+    @property
+    def url(self) -> httpx2.URL:
+        """Where completions are posted to; empty when the base URL is none."""
+        return parsed_url(self.base_url.rstrip("/") + "/chat/completions")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        key = self.api_key.strip()
+        return {"Authorization": f"Bearer {key}"} if key else {}

@@ -1,0 +1,326 @@
+"""The client of chat-completions servers: every call to a language model goes through it.
+
+It limits attempts, pauses and time, and learns which parameters a model refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpcore2
+import httpx2
+from django.utils.http import parse_http_date_safe
+
+from retrieval.exceptions import ModelFailed, RetrievalError
+from retrieval.infrastructure.breaker import Breaker, BreakerState, Open
+from retrieval.infrastructure.chat_endpoint import ChatEndpoint
+from retrieval.infrastructure.completion_stream import LENGTH, Delta, deltas
+from retrieval.infrastructure.model_server import Resolve, refusal, trusted_certificates, without_key, without_request
+from retrieval.infrastructure.tracing import span
+
+logger = logging.getLogger(__name__)
+
+LONGEST_REFUSAL_BYTES = 16 * 1024
+# Servers say this if prompt and answer do not fit. They name max_tokens and accept it.
+_TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
+# Servers refuse functions with several statuses: vLLM and Ollama with 400, OpenRouter with 404, llama.cpp with 500.
+_NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
+_REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
+# Chat templates without a system role complain in these words, Gemma's and older ones of Mistral among them.
+SYSTEM = "system role"
+_NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
+_NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
+_NAMES_FORMAT = re.compile(r"response_format|json_schema|structured output|guided", re.IGNORECASE)
+# These are left out, one by one, for a server that refuses without naming anything.
+_SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM)
+
+
+class Refused(Exception):
+    """The server answered with another status than 200. ``pause_seconds`` is the pause that it asks for, if it does."""
+
+    def __init__(
+        self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
+    ) -> None:
+        super().__init__(f"The model server {refusal(response.status_code, received, body, endpoint.api_key.strip())}.")
+        self.status = response.status_code
+        self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
+        self._said = received.decode("utf-8", "replace")
+
+    def find_blamed(self, body: dict[str, Any]) -> str:
+        """Return what the server does not accept of the request; empty if it complains about something else."""
+        if _TOO_LONG.search(self._said):
+            return ""
+        if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
+            return "tools"
+        if self.status not in (400, 422, 500):
+            return ""
+        sent = _parts(body)
+        if SYSTEM in sent and _NAMES_SYSTEM.search(self._said):
+            return SYSTEM
+        if self.status == 500:
+            return ""
+        if "response_format" in sent and _NAMES_FORMAT.search(self._said):
+            return "response_format"
+        for name in _NAMED:
+            if name in sent and name in self._said:
+                return name
+        return next((name for name in _SUSPECTS if name in sent), "")
+
+
+def _parts(body: Mapping[str, Any]) -> set[str]:
+    has_system = any(message["role"] == "system" for message in body["messages"])
+    return {*body, SYSTEM} if has_system else {*body}
+
+
+def _retry_after(value: str) -> float | None:
+    """Return seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None without a header."""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        at = parse_http_date_safe(value)
+        return None if at is None else max(0.0, at - time.time())
+
+
+RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
+ATTEMPTS = 3
+FIRST_PAUSE_SECONDS = 0.5
+# A reader waits: a server that asks for a longer pause has failed.
+LONGEST_PAUSE_SECONDS = 20.0
+# These statuses are about one request: the server works.
+_OF_THE_QUESTION = frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for one completion of at most ``answer_tokens``, until ``ends_at`` by the monotonic clock."""
+
+    messages: Sequence[Mapping[str, Any]]
+    ends_at: float
+    answer_tokens: int
+    tools: Sequence[Mapping[str, Any]] = ()
+    response_format: Mapping[str, Any] | None = None
+    is_streamed: bool = True
+
+
+@dataclass(slots=True)
+class KnownModel:
+    """What this process has learned of a model on a server.
+
+    ``refused`` are the parts of a request that it does not accept: later requests leave them out.
+    ``opens_with_thought`` is true if it was seen to close a thought that it had not opened.
+    """
+
+    refused: frozenset[str] = frozenset()
+    takes_tools: bool = False
+    opens_with_thought: bool = False
+
+
+_KNOWN: dict[tuple[str, str], KnownModel] = {}
+
+
+class _CheckedBackend(httpcore2.AnyIOBackend):
+    """Connects only to the addresses that ``resolve`` returns."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+        failure: Exception | None = None
+        addresses = await asyncio.to_thread(self._resolve, host, port)
+        for address in addresses:
+            try:
+                return await super().connect_tcp(address, port, *args, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError(f"{host} has no address.")
+
+
+@dataclass(slots=True)
+class CompletionClient:
+    """A client of one model on one server. Instances may be shared by threads, and survive a fork.
+
+    ``silence_seconds`` limits the wait for each next piece. A failure before the first word is tried again, up to
+    ``attempts`` in all. With a ``breaker``, a server that has failed repeatedly is left alone.
+    """
+
+    endpoint: ChatEndpoint
+    silence_seconds: float
+    breaker: Breaker | None = None
+    attempts: int = ATTEMPTS
+    known: KnownModel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), KnownModel())
+
+    async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Yield the pieces of the completion. Raises: ModelFailed, at once if the breaker is open."""
+        breaker = self.breaker
+        if breaker is None:
+            async with aclosing(self._attempt(request)) as received:
+                async for delta in received:
+                    yield delta
+            return
+        try:
+            breaker.enter()
+        except Open as error:
+            raise ModelFailed(str(error)) from None
+        has_begun = False
+        try:
+            with span("model", is_current=False, model=self.endpoint.model):
+                async with aclosing(self._attempt(request)) as received:
+                    async for delta in received:
+                        if not has_begun and breaker.state is not BreakerState.CLOSED:
+                            # Its first sign lets the others in; a trial may be as long as an answer.
+                            breaker.succeeded()
+                        has_begun = True
+                        yield delta
+        except ModelFailed as error:
+            if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
+                breaker.left()
+            else:
+                breaker.failed()
+            raise
+        except BaseException:
+            breaker.left()
+            raise
+        breaker.succeeded()
+
+    async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Yield the pieces of the completion.
+
+        A failure before the first word is retried, at once without a part that the server turns out not to accept. A
+        failure after the first word is final. If time runs out after the first word, the completion ends too; it is
+        reported as having reached its length.
+        """
+        seconds = request.ends_at - time.monotonic()
+        refused, first_refusal = self.known.refused, None
+        attempt = 1
+        while True:
+            body = self._body(request, refused)
+            has_begun = False
+            pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
+            try:
+                async with aclosing(self._post(body)) as received:
+                    while (delta := await self._next(received, request.ends_at)) is not None:
+                        if not has_begun:
+                            self._remember(refused, body, first_refusal)
+                            first_refusal = None
+                        has_begun = has_begun or bool(delta.text or delta.calls)
+                        yield delta
+                return
+            except Refused as error:
+                first_refusal = first_refusal or error
+                if blamed := error.find_blamed(body):
+                    refused |= {blamed}
+                    continue
+                if error.status not in RETRIED_STATUSES or attempt >= self.attempts:
+                    raise ModelFailed(str(first_refusal)) from error
+                if error.pause_seconds is not None:
+                    pause_seconds = max(pause_seconds, error.pause_seconds)
+                if pause_seconds > LONGEST_PAUSE_SECONDS:
+                    raise ModelFailed(f"{error} It asks for a pause of {pause_seconds:.0f} s.") from error
+            except _OutOfTime as error:
+                if not has_begun:
+                    raise ModelFailed(str(error)) from error
+                yield Delta(finish_reason=LENGTH)
+                return
+            except httpx2.HTTPError as error:
+                if has_begun or attempt >= self.attempts:
+                    raise ModelFailed(f"The line to the model broke: {type(error).__name__}.") from error
+            if time.monotonic() + pause_seconds > request.ends_at:
+                raise ModelFailed(f"The model was not there within {seconds:.3g} s.")
+            await asyncio.sleep(pause_seconds)
+            attempt += 1
+
+    def _remember(self, refused: frozenset[str], body: dict[str, Any], refusal: Refused | None) -> None:
+        """Remember the refused parts of a request that then succeeded.
+
+        A server that accepted functions before refused only this use of them, so it is offered them again.
+        """
+        known = self.known
+        if refusal is not None:
+            without = ", ".join(sorted(refused - known.refused))
+            logger.warning("%s is asked without %s from now on: %s", self.endpoint.model, without, refusal)
+        known.takes_tools = known.takes_tools or "tools" in body
+        known.refused |= refused - {"tools"} if known.takes_tools else refused
+
+    async def _next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
+        """Return the next piece, None at the end. Raises: ModelFailed after silence, _OutOfTime at the deadline."""
+        left = ends_at - time.monotonic()
+        silence = self.silence_seconds
+        try:
+            async with asyncio.timeout(max(0.0, min(left, silence))):
+                return await anext(received, None)
+        except TimeoutError as error:
+            if left <= silence:
+                raise _OutOfTime("The model was not done within its time.") from error
+            raise ModelFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
+
+    async def _post(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
+        endpoint = self.endpoint
+        timeout = httpx2.Timeout(None, connect=min(10.0, self.silence_seconds))
+        async with httpx2.AsyncClient(timeout=timeout, verify=trusted_certificates()) as client:
+            if endpoint.resolve is not None:
+                # Direct connections alone: where the environment names a proxy, that one connects.
+                client._transport._pool._network_backend = _CheckedBackend(endpoint.resolve)  # type: ignore[attr-defined]
+            try:
+                async with client.stream("POST", endpoint.url, json=body, headers=endpoint.headers) as response:
+                    if response.status_code != httpx2.codes.OK:
+                        beginning = b""
+                        async for piece in response.aiter_bytes():
+                            beginning += piece
+                            if len(beginning) > LONGEST_REFUSAL_BYTES:
+                                break
+                        raise Refused(response, beginning, endpoint, body)
+                    async with aclosing(deltas(response, is_streamed=body["stream"])) as received:
+                        async for delta in received:
+                            yield delta
+            except RetrievalError as error:
+                # The stream reports an error, or the address is not allowed.
+                said = without_request(without_key(str(error), endpoint.api_key.strip()), body)
+                raise ModelFailed(said) from None
+
+    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+        optional: dict[str, Any] = {
+            "temperature": 0,
+            # Newer models of OpenAI accept only the second name, most other servers only the first.
+            "max_tokens": request.answer_tokens,
+        }
+        if "max_tokens" in refused:
+            optional["max_completion_tokens"] = request.answer_tokens
+        if request.is_streamed:
+            optional["stream_options"] = {"include_usage": True}
+        if request.tools:
+            optional["tools"] = list(request.tools)
+        if request.response_format is not None:
+            optional["response_format"] = request.response_format
+        kept = {name: value for name, value in optional.items() if name not in refused}
+        messages = _without_system(request.messages) if SYSTEM in refused else list(request.messages)
+        return {"model": self.endpoint.model, "messages": messages, "stream": request.is_streamed, **kept}
+
+
+def _without_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with the system's text at the beginning of the next message of the user."""
+    rules = ""
+    merged: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "system":
+            rules += f"{message['content']}\n\n"
+        elif message["role"] == "user" and rules:
+            merged.append({**message, "content": f"{rules}{message['content']}"})
+            rules = ""
+        else:
+            merged.append(dict(message))
+    return merged
+
+
+class _OutOfTime(Exception):
+    """The time for the whole answer is over."""

@@ -1,0 +1,184 @@
+"""Read what a server of chat completions sends: a stream of events, or one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from retrieval.exceptions import ModelFailed
+
+# An answer has some kilobytes. The limit keeps a server that never stops from filling the memory.
+LARGEST_RESPONSE_BYTES = 8 * 2**20
+_NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# The ways in which a completion ends, with the names that large providers have for them. Any other name (`abort`,
+# `error`, `cancelled`) is a failure.
+STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
+_SYNONYMS = {
+    STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
+    CALLS: "tool_calls tool_call function_call tool_use",
+    LENGTH: "length max_tokens max_output_tokens max_length model_length context_length context_length_exceeded "
+    "model_context_window_exceeded error_limit",
+    FILTERED: "content_filter content_filtered safety recitation blocklist prohibited_content spii refusal error_toxic "
+    "guardrail_intervened image_safety",
+}
+_ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in names.split()}
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a function call as it was sent; missing parts are empty."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a completion. If all fields are empty, the model works and has nothing to show, such as a thought.
+
+    ``calls`` are pieces of its function calls. ``finish_reason`` is STOP, CALLS, LENGTH or FILTERED with the last
+    piece, and empty before; also at the end if the server names none. ``prompt_tokens`` and ``completion_tokens`` are
+    None unless the server counts them.
+    """
+
+    text: str = ""
+    calls: tuple[CallPiece, ...] = ()
+    finish_reason: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+async def deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
+    """Yield the pieces of the completion as they arrive. Some servers send one document although a stream was wanted.
+
+    Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
+    """
+    lines = _lines(response)
+    is_document = response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+    if is_document or not is_streamed:
+        yield _delta(_parse(b"\n".join([line async for line in lines])), "message")
+        return
+    has_ended = is_error = False
+    async for line in lines:
+        if not line:
+            is_error = False
+        elif line.startswith(b"event:"):
+            is_error = line[len(b"event:") :].strip() == b"error"
+        payload = line[len(b"data:") :].strip() if line.startswith(b"data:") else b""
+        if payload == b"[DONE]":
+            return
+        if is_error and payload:
+            raise _failure(payload.decode("utf-8", "replace"))
+        if payload:
+            delta = _delta(_parse(payload), "delta")
+            has_ended = has_ended or bool(delta.finish_reason)
+            yield delta
+    if not has_ended:
+        raise ModelFailed("The model's answer broke off.")
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of the response, which end with LF, CR or both."""
+    held = b""
+    received = 0
+    async for piece in response.aiter_bytes():
+        received += len(piece)
+        if received > LARGEST_RESPONSE_BYTES:
+            raise ModelFailed("The model server sent more than an answer can be.")
+        held = (held + piece).removeprefix(_BYTE_ORDER_MARK) if received == len(piece) else held + piece
+        # A CR at the end may be the first half of a line end.
+        end = 1 + max(held.rfind(b"\n"), held.rfind(b"\r", 0, len(held) - 1))
+        whole, held = held[:end], held[end:]
+        for line in whole.splitlines():
+            yield line
+    for line in held.splitlines():
+        yield line
+
+
+def _parse(payload: bytes) -> dict[str, Any]:
+    try:
+        chunk = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise ModelFailed(_NOT_A_COMPLETION) from error
+    if not isinstance(chunk, dict):
+        raise ModelFailed(_NOT_A_COMPLETION)
+    return chunk
+
+
+def _failure(said: object) -> ModelFailed:
+    return ModelFailed(f"The model server broke off: {str(said)[:200]}")
+
+
+def _delta(chunk: dict[str, Any], part: str) -> Delta:
+    """Return the first choice's words, from its "delta" or its "message", without the field for its reasoning."""
+    is_error = "error" in (chunk.get("object"), chunk.get("type"))
+    said_instead = chunk.get("message") or chunk.get("detail")
+    if chunk.get("error") or is_error or ("choices" not in chunk and isinstance(said_instead, str)):
+        raise _failure(chunk.get("error") or said_instead or "an error without a message")
+    try:
+        choices = chunk.get("choices") or []
+        if part == "message" and not choices:
+            raise TypeError("choices")
+        choice = (choices[0] if choices else None) or {}
+        counted = chunk.get("usage") or {}
+        said = choice.get(part) or {}
+        reason = str(choice.get("finish_reason") or "")
+        ending = _ENDINGS.get(reason.lower(), "")
+        if reason and not ending:
+            raise _failure(f'it ended the answer with "{reason}"')
+        return Delta(
+            text=_text(said.get("content")),
+            calls=read_pieces(said.get("tool_calls")),
+            finish_reason=ending,
+            prompt_tokens=_count(counted.get("prompt_tokens")),
+            completion_tokens=_count(counted.get("completion_tokens")),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ModelFailed(_NOT_A_COMPLETION) from error
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message's content: a string, or a list of parts, of which those of type text are read."""
+    if isinstance(content, list):
+        return "".join(str(part["text"]) for part in content if part.get("type") == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError("content")
+    return storable(content or "")
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
+    """Return the pieces of calls in a completion's "delta" or "message".
+
+    Raises: TypeError or AttributeError if it is malformed.
+    """
+    return tuple(_piece(at, each) for at, each in enumerate(sent or []))
+
+
+def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
+    index = sent.get("index")
+    function = sent.get("function") or {}
+    arguments = function.get("arguments") or ""
+    return CallPiece(
+        index=index if isinstance(index, int) else at,
+        id=storable(str(sent.get("id") or "")),
+        name=storable(str(function.get("name") or "")),
+        # Some servers send them as an object.
+        arguments=storable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
+    )
+
+
+def storable(text: str) -> str:
+    """Return the text without characters that a database or a page cannot contain."""
+    return text.replace("\x00", "").encode(errors="ignore").decode()

@@ -1,0 +1,315 @@
+"""Remove from a model's text what is no part of its reply: thoughts, function calls, signs of its template. PURE.
+
+The signs of thoughts are data (:data:`THOUGHTS`): a further family of models is a further row. If the sources contain
+such text it may be shown, because documents can be about such things.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+# The grammars of thoughts: the family, what opens a thought, what closes it, and whether the closing sign alone shows
+# that all text before it was a thought. Some chat templates write the opening sign into the prompt.
+_NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
+THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
+    ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
+    ("Magistral", r"\[THINK\]", r"\[/THINK\]", True),
+    ("Kimi", r"◁think▷", r"◁/think▷", True),
+    ("Command A", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", True),
+    ("OpenThinker, Sky-T1", r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", True),
+    ("Apertus", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", True),
+    ("MedGemma", r"<unused94>", r"<unused95>", True),
+    ("Gemma 4", r"<\|channel>thought", r"<channel\|>", True),
+    (
+        "gpt-oss",
+        r"<\|channel\|>(?!\s*final)[^<]{0,100}<\|message\|>",
+        r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>\s*final[^<]{0,100}<\|message\|>",
+        True,
+    ),
+    ("gpt-oss without its special tokens", r"\Aanalysis(?=[^\W\d_])", r"assistant\s?final", False),
+    ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
+    ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
+)
+# Words that a thought without an opening sign begins with. A text that begins so is held back until its end, or until a
+# closing sign shows that it was a thought.
+_BEGINS_AS_THOUGHT = re.compile(
+    r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
+    r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
+    r"|looking|thinking|got it|oké|de gebruiker|laten we|好的|嗯|首先|用户)(?!\w)",
+    re.IGNORECASE,
+)
+# None of the words above is longer.
+_LONGEST_BEGINNING = 16
+_CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
+_CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
+# After the end of its turn a model goes on with a conversation that it makes up.
+_END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
+_SIGN = (
+    r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
+    rf"|</?(?:answer|response)>|{_CALL_CLOSING}"
+)
+_OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
+_CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
+_CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
+_ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
+# The closing signs come first: one of them begins like the end of a turn.
+_CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
+_TAG = re.compile(
+    "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
+    + f"|(?P<alone>{_ALONE})|(?P<end>{_END})(?!<\\|start\\|>assistant)|{_SIGN}",
+    re.IGNORECASE,
+)
+_CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
+_OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
+# The grammars whose opening is a word: only the beginning of a reply is one.
+_AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
+# An end of the text so far that may become one of these.
+_MAY_BE_TAG = re.compile(
+    r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
+    r"|<\|channel\|>[^<]{0,100}(?:<[^<>]{0,12})?|<\|channel>\w{0,8}|<\|start\|>\w{0,9}|<details[^<>]{0,400}"
+    r"|<[^\s<>]{0,90}|<<[^\s<>]{0,8}|\[/?[A-Z_]{0,16}|◁[^▷]{0,8})\Z|`\Z",
+    re.IGNORECASE,
+)
+_MAY_BEGIN_THOUGHT = re.compile(r"\A(?:a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?)?|Here[\w' ]{0,24})\Z", re.IGNORECASE)
+# No closing sign is longer.
+_LONGEST_CLOSING = 200
+
+# A longer object is not held back any longer.
+LONGEST_CALL = 4_000
+# The line above a source, as the site's prompt has it.
+_COPIED = re.compile(r"SOURCE \[\d+\][^\n]*\n(?=>)")
+_MAY_BE_COPIED = re.compile(r"S(?:O(?:U(?:R(?:C(?:E(?: (?:\[(?:\d+(?:\][^\n]*\n?)?)?)?)?)?)?)?)?)?\Z")
+_FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[^\n]*+\n\s*+")
+_CLOSING_FENCE = re.compile(r"\s*(?:(`{3,}|~{3,})[^\n]*(?:\n|\Z))?")
+_MAY_BE_FENCE = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3}|~{3})[^\n]*|(?:`{3}|~{3})[^\n]*\n\s*)\Z")
+_FIRST_KEY = re.compile(r"[\[{\s]*\"(\w*)\"?")
+_KEYS_OF_CALLS = frozenset(
+    {"name", "function", "tool", "tool_name", "tool_calls", "function_call", "arguments", "parameters", "type", "id"}
+)
+
+
+def begins_as_thought(text: str) -> bool:
+    """Return whether the text begins with words that thoughts begin with. Answers may begin so too."""
+    return bool(_BEGINS_AS_THOUGHT.match(text))
+
+
+def remove_thoughts(text: str) -> str:
+    """Return a whole reply without its thoughts and the signs of its template."""
+    stream = MachineryStream(removes_calls=False, opens_with_thought=True)
+    return (stream.feed(text) + stream.close()).strip()
+
+
+class MachineryStream:
+    """Pass streamed text on without what is no part of the reply.
+
+    ``may_show`` returns whether the sources contain a text. With ``opens_with_thought`` the reply is held back until
+    the closing sign of a thought, or its end. ``withheld`` is true if anything was left out, ``closes_alone`` if a
+    closing sign came without an opening one. If text was passed on before that sign, ``takes_back`` is true until the
+    caller has removed that text and sets it to false.
+    """
+
+    def __init__(
+        self,
+        may_show: Callable[[str], bool] = lambda _text: False,
+        *,
+        removes_calls: bool = True,
+        opens_with_thought: bool = False,
+    ) -> None:
+        self._may_show = may_show
+        self._removes_calls = removes_calls
+        self._opens_with_thought = opens_with_thought
+        # The beginning of the reply; None after it was decided whether that is a thought.
+        self._beginning: str | None = ""
+        self._held = ""
+        self._has_shown = False
+        self._begins_line = True
+        self._fence = ""
+        self._closing: re.Pattern[str] | None = None
+        self._has_ended = False
+        # HTML's <s> is open: the next </s> closes it and does not end the model's turn.
+        self._is_struck = False
+        self._drops_shown = False
+        self.withheld = self.closes_alone = self.takes_back = False
+
+    def feed(self, piece: str) -> str:
+        """Return the text that can be shown after this piece; may be empty."""
+        if self._beginning is None:
+            self._held += piece
+            return self._pass_on(is_end=False)
+        searched = max(0, len(self._beginning) - _LONGEST_CLOSING)
+        self._beginning += piece
+        is_thought = self._opens_with_thought or begins_as_thought(self._beginning)
+        closing = _CLOSES_ALONE.search(self._beginning, searched) if is_thought else None
+        if closing and _is_quoted(closing):
+            closing = None
+        if closing and not any(opening.search(self._beginning, 0, closing.start()) for opening in _OPENING_SIGNS):
+            self.withheld = self.closes_alone = True
+            self._beginning = self._beginning[closing.end() :].lstrip()
+        elif not closing and (is_thought or len(self._beginning.lstrip()) < _LONGEST_BEGINNING):
+            return ""
+        return self._release(is_end=False)
+
+    def close(self, *, is_cut: bool = False) -> str:
+        """Return the text that was held back, without unfinished thoughts and calls.
+
+        A reply that ``is_cut`` and seems to be a thought that was never closed is left out.
+        """
+        if self._beginning is None:
+            return self._pass_on(is_end=True)
+        if is_cut and (self._opens_with_thought or begins_as_thought(self._beginning)):
+            self.withheld, self._beginning = True, ""
+        return self._release(is_end=True)
+
+    def _release(self, *, is_end: bool) -> str:
+        self._held, self._beginning = self._beginning or "", None
+        return self._pass_on(is_end=is_end)
+
+    def _pass_on(self, *, is_end: bool) -> str:
+        shown = ""
+        while self._held and not self._has_ended:
+            if self._closing is not None:
+                closing = self._closing.search(self._held)
+                self._held = self._held[closing.end() :] if closing else self._held[-_LONGEST_CLOSING:]
+                if closing is None:
+                    break
+                self._closing = None
+                if not self._has_shown and not shown:
+                    self._held = self._held.lstrip()
+            elif self._begins_line and (taken := self._judge_line(is_end)) != 0:
+                if taken is None:
+                    break
+                self.withheld = True
+                self._held = self._held[taken:]
+            else:
+                passed = self._show_line(is_end)
+                if passed is None:
+                    break
+                shown = "" if self._drops_shown else shown + passed
+                self._drops_shown = False
+        self._has_shown = self._has_shown or bool(shown)
+        return shown
+
+    def _show_line(self, is_end: bool) -> str | None:
+        """Return the held text up to its next line or sign; None to wait for more."""
+        if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
+            return None
+        line_end = self._held.find("\n") + 1 or len(self._held)
+        tag = _CLOSING_LINE.match(self._held) if self._fence else _TAG.search(self._held, 0, line_end)
+        maybe = None if is_end else _MAY_BE_TAG.search(self._held)
+        if maybe and (maybe.start() > line_end or (self._fence and self._held[: maybe.start()].strip())):
+            maybe = None
+        if tag is not None and maybe is not None and maybe.start() <= tag.start():
+            # A longer sign may come.
+            tag = None
+        elif (
+            tag is not None and tag.end() == len(self._held) and not is_end and self._held[: tag.start()].endswith("`")
+        ):
+            # The next character shows whether the sign is code.
+            line_end = tag.start() - 1
+            tag = None
+        elif tag is not None and self._is_text(tag):
+            line_end = tag.end()
+            tag = None
+        upto = tag.start() if tag else maybe.start() if maybe else line_end
+        text, rest = self._held[:upto], self._held[upto:]
+        if text:
+            self._begins_line = text.endswith("\n")
+        if tag is not None:
+            self.withheld = True
+            kind = tag.lastgroup or ""
+            if kind == "alone":
+                self.closes_alone = self._drops_shown = True
+                self.takes_back = self.takes_back or self._has_shown
+                self._has_shown, self._fence = False, ""
+            elif kind.startswith("opening"):
+                self._closing = _CLOSINGS[int(kind.removeprefix("opening"))]
+            self._has_ended = kind == "end"
+            rest = rest[len(tag.group()) :]
+            # Blanks between a thought and the reply belong to neither.
+            rest = rest.lstrip() if kind == "alone" else rest
+        self._held = rest
+        return text if text or tag else None
+
+    def _is_text(self, tag: re.Match[str]) -> bool:
+        """Return whether a sign belongs to the text: it is code, HTML, or a source contains it."""
+        sign = tag.group().lower()
+        if sign in ("<s>", "</s>"):
+            is_html = self._is_struck or (
+                sign == "<s>" and (self._has_shown or bool(tag.string[: tag.start()].strip()))
+            )
+            self._is_struck = is_html and sign == "<s>"
+            return is_html
+        begins_reply = not self._has_shown and tag.start() == 0
+        if tag.lastgroup in _AT_BEGINNING:
+            return not begins_reply
+        if sign.strip("</>") in ("answer", "response"):
+            return not self.withheld
+        return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
+
+    def _judge_line(self, is_end: bool) -> int | None:
+        """Return how much of the held text, which begins a line, is a call; 0 for none, None to wait for more."""
+        text = self._held
+        if not self._removes_calls:
+            return 0
+        if copied := _COPIED.match(text):
+            return copied.end()
+        if _MAY_BE_COPIED.match(text) and not is_end:
+            return None
+        begin = len(text) - len(text.lstrip(" \t"))
+        if begin == len(text):
+            return 0 if is_end else None
+        if self._fence:
+            if text.startswith(self._fence, begin):
+                self._fence = ""
+            return 0 if is_end or self._fence == "" or not self._fence.startswith(text[begin:]) else None
+        fence = _FENCE.match(text, begin)
+        if fence is None and not is_end and _MAY_BE_FENCE.match(text, begin):
+            return None
+        begin = fence.end() if fence else begin
+        if fence and begin == len(text) and not is_end:
+            return None
+        found = self._judge_object(text, begin, is_end) if text[begin : begin + 1] in ("{", "[") else 0
+        if found == 0 and fence:
+            self._fence = fence[1]
+        if not found or not fence:
+            return found
+        closing = _CLOSING_FENCE.match(text, found)
+        return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
+
+    def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
+        """Return where a call in JSON ends; 0 for other text, None to wait for more."""
+        key = _FIRST_KEY.match(text, begin)
+        if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
+            is_blank = not text[begin:].strip("[{ \t\n")
+            return None if is_blank and not is_end else 0
+        try:
+            read, end = json.JSONDecoder().raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            if not is_end:
+                return None if len(text) - begin < LONGEST_CALL else 0
+            read, end = None, len(text)
+        is_call = read is None or _is_call(read)
+        return end if is_call and not self._may_show(text[begin:end]) else 0
+
+
+def _is_quoted(sign: re.Match[str]) -> bool:
+    """Return whether the sign is code within a line."""
+    text, start, end = sign.string, sign.start(), sign.end()
+    return text[max(0, start - 1) : start] == text[end : end + 1] == "`"
+
+
+def _is_call(read: object) -> bool:
+    """Return whether the value names a function and its arguments, or is a list of such values."""
+    if isinstance(read, list):
+        return bool(read) and all(map(_is_call, read))
+    if not isinstance(read, dict):
+        return False
+    if any(key in read for key in ("tool_calls", "function_call")):
+        return True
+    inner = read.get("function")
+    if isinstance(inner, dict):
+        return _is_call(inner)
+    has_name = any(isinstance(read.get(key), str) for key in ("name", "function", "tool", "tool_name", "action"))
+    return has_name and any(key in read for key in ("arguments", "parameters", "args", "input", "action_input"))

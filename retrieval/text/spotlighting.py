@@ -1,0 +1,39 @@
+"""Mark each sentence of a quoted text, so that a model distinguishes it from its instructions ("spotlighting").
+
+Every sentence and every line begins with a mark that is made for the one request. Words that pretend to be the site's
+own lack it, and no document can contain it. Source: Hines et al., "Defending Against Indirect Prompt Injection Attacks
+With Spotlighting", 2024. PURE.
+"""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+
+from retrieval.text.sentences import split_sentences
+
+
+def new_mark(texts: Iterable[str]) -> str:
+    """A mark that stands in none of the texts."""
+    written = "\n".join(texts)
+    while (mark := f"^{secrets.token_hex(2)}^") in written:
+        pass
+    return mark
+
+
+def mark_sentences(text: str, mark: str) -> str:
+    """The text with the mark and a space before every sentence and every line that is not blank."""
+    begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
+    marked_lines = []
+    at = 0
+    for line in text.split("\n"):
+        end = at + len(line)
+        first = bisect_left(begins, at)
+        # The first sentence of a line begins with the line: what indents it may mean something.
+        own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
+        cuts = [*own, end]
+        marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)
+        at = end + 1
+    return "\n".join(marked_lines)
