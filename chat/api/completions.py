@@ -7,9 +7,8 @@ the response names it.
 from __future__ import annotations
 
 import json
-import re
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from operator import itemgetter
@@ -22,7 +21,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.answering.citations import MARKER
+from chat.answering.citations import MARKER, Marker, find_markers
 from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
@@ -43,7 +42,7 @@ LONGEST_TEXT = 4000
 """Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it."""
 MOST_TURNS = 10
 _CHARACTERS_PER_TOKEN = 4
-_MARKER_BEGUN = re.compile(r"\[\d{0,3}\Z")
+_OFFSETS = ("marker_start", "marker_end", "marked_start", "marked_end")
 _INSTRUCTING_ROLES = ("system", "developer")
 
 
@@ -317,53 +316,47 @@ def _tokens(texts: Iterable[str]) -> int:
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 
+def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
+    """The text with its ``markers``, in order, numbered from 1 as they appear; and by how much all behind each of them
+    has moved, by its end. ``numbers`` has those given so far, by marker, and gets the new ones.
+    """
+    written, moved = text, [(0, 0)]
+    for marker in markers:
+        by, sign = moved[-1][1], f"[{numbers.setdefault(marker.number, len(numbers) + 1)}]"
+        written = written[: marker.start + by] + sign + written[marker.end + by :]
+        moved.append((marker.end, by + len(sign) - (marker.end - marker.start)))
+    return written, moved
+
+
 def number_in_order(
     answer: Payload, sources: Sequence[Payload], numbers: dict[int, int]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The answer and its sources with markers numbered from 1 in the order of their appearance, as clients expect that
-    show the n-th annotation for ``[n]``. ``numbers`` are those that a stream has given already, by marker.
+    """The answer and its sources, numbered in the order of appearance, as clients expect that show the n-th annotation
+    for ``[n]``. Sources without a marker follow. ``numbers`` are those that a stream has given already.
     """
-    text, moved = answer["answer"], [(0, 0)]
-    for start, end, marker in sorted({(c["marker_start"], c["marker_end"], c["marker"]) for c in answer["citations"]}):
-        by, number = moved[-1][1], f"[{numbers.setdefault(marker, len(numbers) + 1)}]"
-        text = text[: start + by] + number + text[end + by :]
-        moved.append((end, by + len(number) - (end - start)))
+    places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
+    text, moved = number(answer["answer"], [Marker(marker, *place) for *place, marker in places], numbers)
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)
 
     def renumber(row: Payload, *offsets: str) -> dict[str, Any]:
-        places = {name: row[name] for name in offsets if row[name] is not None}
-        shifted = {name: at + next(by for end, by in reversed(moved) if end <= at) for name, at in places.items()}
-        marked = {"marker": numbers[row["marker"]]} if "marker" in row else {}
-        return {**row, **shifted, **marked}
+        found = {name: row[name] for name in offsets if row[name] is not None}
+        shifted = {name: at + next(by for end, by in reversed(moved) if end <= at) for name, at in found.items()}
+        return {**row, **shifted, **({"marker": numbers[row["marker"]]} if "marker" in row else {})}
 
-    offsets = ("marker_start", "marker_end", "marked_start", "marked_end")
-    statements = [
-        {
-            **renumber(each, "start", "end"),
-            "markers": [numbers[marker] for marker in each["markers"]],
-            "best": each["best"] and renumber(each["best"]),
-        }
-        for each in answer["statements"]
-    ]
-    citations = [renumber(cited, *offsets) for cited in answer["citations"]]
-    ordered = sorted((renumber(source) for source in sources), key=itemgetter("marker"))
-    return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered
-
-
-def number_piece(before: str, piece: str, known: Collection[int], numbers: dict[int, int]) -> str:
-    """A piece of a streamed text behind what came ``before``, with its markers of ``known`` sources numbered as by
-    :func:`number_in_order`. Code has none.
-    """
-
-    def number(found: re.Match[str]) -> str:
-        so_far = before + piece[: found.start()]
-        is_code = so_far.count("```") % 2 or so_far.rpartition("\n")[2].replace("```", "").count("`") % 2
-        marker = int(found[1])
-        is_marker = marker in known and not is_code
-        return f"[{numbers.setdefault(marker, len(numbers) + 1)}]" if is_marker else found.group()
-
-    return MARKER.sub(number, piece)
+    changed = {
+        "answer": text,
+        "citations": [renumber(cited, *_OFFSETS) for cited in answer["citations"]],
+        "statements": [
+            {
+                **renumber(each, "start", "end"),
+                "markers": [numbers[marker] for marker in each["markers"]],
+                "best": each["best"] and renumber(each["best"]),
+            }
+            for each in answer["statements"]
+        ],
+    }
+    return {**answer, **changed}, sorted(map(renumber, sources), key=itemgetter("marker"))
 
 
 # Streams -------------------------------------------------------------------------------------------------------------
@@ -383,7 +376,7 @@ async def chunks(
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    streamed = held = ""
+    streamed = ""
     async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
@@ -394,17 +387,15 @@ async def chunks(
                     found["passages"] = [{**source, "marker": None} for source in sources]
                     yield _data(completion.chunk({}, **beside, **found))
                 case "token":
-                    held += event.payload["text"]
-                    # The rest may become a marker.
-                    ready = _MARKER_BEGUN.sub("", held)
-                    held = held[len(ready) :]
-                    if text := number_piece(streamed, ready, {source["marker"] for source in sources}, numbers):
-                        streamed += text
-                        yield _data(completion.chunk({"content": text}, **beside))
+                    text, placed = event.payload["text"], event.payload.get("markers")
+                    markers = [Marker(*each.values()) for each in placed] if placed is not None else find_markers(text)
+                    text, _ = number(text, markers, numbers)
+                    streamed += text
+                    yield _data(completion.chunk({"content": text}, **beside))
                 case "reset":
                     if streamed.strip():
                         yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
-                    streamed = held = ""
+                    streamed = ""
                 case "completed":
                     answer, sources = number_in_order(event.payload, sources, numbers)
                     if rest := _unsaid(completion.content(answer), streamed):

@@ -1,6 +1,7 @@
 """OpenAI's protocol where its client does not look: every refusal's form, and what happens when an answer breaks."""
 
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import User
@@ -184,7 +185,10 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
     assert chunks[-2]["answer"] == "Twenty-five."
 
 
-async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, monkeypatch):
+@pytest.mark.parametrize("are_placed", [True, False])
+async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, monkeypatch, are_placed):
+    at = re.compile(r"(?<!x)\[(\d+)\]")
+
     def source(marker):
         return {"marker": marker, "content": f"source {marker}", "document": {"id": marker, "title": f"D{marker}"}}
 
@@ -199,8 +203,11 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
 
     async def told(answer_id, after="", **_options):
         yield StreamedEvent(name="searched", payload={"sources": [source(marker) for marker in (1, 2, 12)]})
-        for piece in ("A", " [", "1", "2] b [1] ", "c [12", "]. `x", "[1]`"):
-            yield StreamedEvent(name="token", payload={"text": piece})
+        for piece in ("A [12] ", "b [1]", " c [12]. ", "`x[1]`"):
+            found = [{"marker": int(each[1]), "start": each.start(), "end": each.end()} for each in at.finditer(piece)]
+            yield StreamedEvent(
+                name="token", payload={"text": piece, "markers": found} if are_placed else {"text": piece}
+            )
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
     monkeypatch.setattr(streams, "follow", told)

@@ -10,7 +10,6 @@ from chat.api.completions import (
     ChatCompletion,
     CompletionRequestSerializer,
     number_in_order,
-    number_piece,
 )
 from retrieval.types import Turn
 
@@ -83,14 +82,6 @@ def test_markers_are_numbered_in_order_of_appearance(parts):
     assert [each["url_citation"]["url"] for each in annotations] == [
         f"https://docs.example/documents/{marker}/?start={10 * marker}&end=50#passage" for marker in numbers
     ]
-
-
-def test_numbers_in_code_stay_in_a_stream():
-    numbers = {}
-    said = ""
-    for piece in ("Set `a[2]` [5]:\n```\na[2]\n```\n", "Then [2], ", "[5] and [9]."):
-        said += number_piece(said, piece, {2, 5}, numbers)
-    assert said == "Set `a[2]` [1]:\n```\na[2]\n```\nThen [2], [1] and [9]."
 
 
 def test_the_text_ends_with_the_notice_and_with_the_sources_where_they_are_wanted():
