@@ -157,7 +157,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
                 name: [why]
                 for name, (harmless, why) in _REFUSED.items()
                 # True equals 1, and is none.
-                if (value := _mode(data.get(name))) is not None
+                if (value := data.get(name)) is not None
                 and not any(value == one and type(value) is type(one) for one in harmless)
             }
             if refused:
@@ -195,12 +195,6 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
         instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
         return [*(["messages.system"] if instructed else []), *sent]
-
-
-def _mode(value: Any) -> Any:
-    """The value; of a `tool_choice` that names the tools a model may use, whether it must."""
-    allowed = value.get("allowed_tools") if isinstance(value, dict) else None
-    return allowed.get("mode") if isinstance(allowed, dict) else value
 
 
 def _stored(text: str) -> str:
@@ -335,28 +329,25 @@ def number_in_order(
     for ``[n]``. Sources without a marker follow. ``numbers`` are those that a stream has given already.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
-    text, moved = number(answer["answer"], [Marker(marker, *place) for *place, marker in places], numbers)
+    # An answer that was stopped has markers and no citations.
+    markers = [Marker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
+    text, moved = number(answer["answer"], markers, numbers)
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)
 
     def renumber(row: Payload, *offsets: str) -> dict[str, Any]:
         found = {name: row[name] for name in offsets if row[name] is not None}
         shifted = {name: at + next(by for end, by in reversed(moved) if end <= at) for name, at in found.items()}
-        return {**row, **shifted, **({"marker": numbers[row["marker"]]} if "marker" in row else {})}
+        return {**row, **shifted, **({"marker": numbers.get(row["marker"], row["marker"])} if "marker" in row else {})}
 
-    changed = {
-        "answer": text,
-        "citations": [renumber(cited, *_OFFSETS) for cited in answer["citations"]],
-        "statements": [
-            {
-                **renumber(each, "start", "end"),
-                "markers": [numbers[marker] for marker in each["markers"]],
-                "best": each["best"] and renumber(each["best"]),
-            }
-            for each in answer["statements"]
-        ],
-    }
-    return {**answer, **changed}, sorted(map(renumber, sources), key=itemgetter("marker"))
+    statements = [
+        {**renumber(each, "start", "end"), "markers": [numbers.get(marker, marker) for marker in each["markers"]]}
+        | ({"best": renumber(each["best"])} if each["best"] else {})
+        for each in answer["statements"]
+    ]
+    citations = [renumber(cited, *_OFFSETS) for cited in answer["citations"]]
+    ordered = sorted(map(renumber, sources), key=itemgetter("marker"))
+    return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered
 
 
 # Streams -------------------------------------------------------------------------------------------------------------
@@ -376,7 +367,8 @@ async def chunks(
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    streamed = ""
+    # As it was sent, and as it was written.
+    streamed = written = ""
     async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
@@ -387,16 +379,21 @@ async def chunks(
                     found["passages"] = [{**source, "marker": None} for source in sources]
                     yield _data(completion.chunk({}, **beside, **found))
                 case "token":
-                    text, placed = event.payload["text"], event.payload.get("markers")
-                    markers = [Marker(*each.values()) for each in placed] if placed is not None else find_markers(text)
-                    text, _ = number(text, markers, numbers)
+                    before, written = len(written), written + event.payload["text"]
+                    placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
+                    if "markers" not in event.payload:
+                        placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
+                    text, _ = number(event.payload["text"], placed, numbers)
                     streamed += text
                     yield _data(completion.chunk({"content": text}, **beside))
                 case "reset":
                     if streamed.strip():
                         yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
-                    streamed = ""
+                    streamed = written = ""
+                    numbers.clear()
                 case "completed":
+                    if not event.payload["answer"].startswith(written.strip()):
+                        numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
                     if rest := _unsaid(completion.content(answer), streamed):
                         yield _data(completion.chunk({"content": rest}, **beside))

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db import connection, connections
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import mixins, status, viewsets
 from rest_framework.authentication import SessionAuthentication
@@ -157,10 +156,6 @@ def encode(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
 # Questions and answers ------------------------------------------------------------------------------------------------
 
 
-_NAMES_OF_ANSWER = [
-    OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.HEADER, response=[200], description=meaning)
-    for name, meaning in (("Answer-Id", "The answer's id."), ("Conversation-Id", "Its conversation's id."))
-]
 _EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}
 
 
@@ -174,7 +169,6 @@ class AskView(AskersView):
     throttle_scope = "ask"
 
     @extend_schema(
-        parameters=_NAMES_OF_ANSWER,
         request=AskRequestSerializer,
         responses={
             (200, "application/json"): AnswerSerializer,
@@ -188,9 +182,8 @@ class AskView(AskersView):
         # No session is begun for a program that keeps no cookies: each of its calls would leave one behind.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
-        response: HttpResponseBase
         if asked["stream"]:
-            response = event_stream(answer, request)
+            response: HttpResponseBase = event_stream(answer, request)
         else:
             answer = finish_answer(answer, request.user)
             response = Response(payloads.completed(answer, answer.citations.all()))

@@ -195,13 +195,10 @@ def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") 
     """
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
-    replaced = {key for migration in own.values() for key in migration.replaces}
-    unknown = sorted(done - own.keys() - replaced)
-    missing = [
-        key for key, migration in own.items() if key not in done and not done.issuperset(migration.replaces or [key])
-    ]
-    begun = {app for app, _ in done}
-    if any(own[key].replaces and key[0] in begun for key in missing) or (unknown and missing):
+    missing = {key for key, each in own.items() if key not in done and not done.issuperset(each.replaces or [key])}
+    unknown = sorted(done.difference(own, *(each.replaces for each in own.values())))
+    is_half_squashed = any(own[key].replaces for key in missing if key[0] in {app for app, _ in done})
+    if is_half_squashed or (unknown and missing):
         return (
             f"This {what} is of a state before 0.1.0, which this version cannot migrate: go on with the code that made "
             "it, or start with an empty DATA_DIR or database and add the documents again."
@@ -220,7 +217,7 @@ def _read_manifest(file: Path) -> Manifest:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
-    if trouble := version_trouble((tuple(name.split(".", 1)) for name in manifest.migrations), "backup"):
+    if trouble := version_trouble((name.partition(".")[::2] for name in manifest.migrations), "backup"):
         raise BackupError(trouble)
     return manifest
 

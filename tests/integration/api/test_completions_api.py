@@ -187,7 +187,7 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
 
 @pytest.mark.parametrize("are_placed", [True, False])
 async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, monkeypatch, are_placed):
-    at = re.compile(r"(?<!x)\[(\d+)\]")
+    at = re.compile(r"(?<![xyz])\[(\d+)\]")
 
     def source(marker):
         return {"marker": marker, "content": f"source {marker}", "document": {"id": marker, "title": f"D{marker}"}}
@@ -197,13 +197,13 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
         place = {"start": 1, "end": 2, "section": "", "page": None, "page_unit": "page"}
         return {**source(marker), **offsets, **place}
 
-    text = "A [12] b [1] c [12]. `x[1]`"
+    text = "A [12] b [1] c [12]. `x[1]`\n\n```\ny[1]\nz[1]\n```"
     completed = {"answer": text, "notice": "Cut off.", "near": [], "choices": [], "usage": {}, "refused": False}
     completed |= {"citations": [cited(12, 2, 6), cited(1, 9, 12), cited(12, 15, 19)], "statements": []}
 
     async def told(answer_id, after="", **_options):
         yield StreamedEvent(name="searched", payload={"sources": [source(marker) for marker in (1, 2, 12)]})
-        for piece in ("A [12] ", "b [1]", " c [12]. ", "`x[1]`"):
+        for piece in ("A [12] ", "b [1]", " c [12]. ", "`x[1]`\n\n```\ny[1]\n", "z[1]\n```"):
             found = [{"marker": int(each[1]), "start": each.start(), "end": each.end()} for each in at.finditer(piece)]
             yield StreamedEvent(
                 name="token", payload={"text": piece, "markers": found} if are_placed else {"text": piece}
@@ -215,7 +215,9 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
     monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
     chunks = await stream(list_sources=True)
     said = content(chunks)
-    assert said.startswith("A [1] b [2] c [1]. `x[1]`\n\nCut off.\n\n[1] D12: http://testserver/documents/12/")
+    assert said.startswith(
+        "A [1] b [2] c [1]. `x[1]`\n\n```\ny[1]\nz[1]\n```\n\nCut off.\n\n[1] D12: http://testserver/documents/12/"
+    )
     assert said.count("\n[2] D1: ") == 1
     # Open WebUI has meanings of its own for these.
     names = {name for chunk in chunks if isinstance(chunk, dict) for name in chunk}
@@ -230,6 +232,22 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
         ("D12", "[1]"), ("D1", "[2]"),
     ]  # fmt: skip
     assert [each["marker"] for each in last["citations"]] == [1, 2, 1]
+
+
+async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, monkeypatch):
+    completed = {"answer": "A [3] b [1] c", "notice": "Stopped.", "near": [], "choices": [], "usage": {}}
+    completed |= {"citations": [], "statements": [], "refused": False}
+
+    async def told(answer_id, after="", **_options):
+        yield StreamedEvent(name="searched", payload={"sources": [{"marker": at, "content": ""} for at in (1, 2, 3)]})
+        for piece in ("A [3] ", "b [1] c"):
+            yield StreamedEvent(name="token", payload={"text": piece})
+        yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
+
+    monkeypatch.setattr(streams, "follow", told)
+    monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
+    assert content(await stream()) == "A [1] b [2] c\n\nStopped."
 
 
 def test_the_schema_describes_the_protocol(api, collection, answered):
