@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
@@ -232,6 +233,29 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
         ("D12", "[1]"), ("D1", "[2]"),
     ]  # fmt: skip
     assert [each["marker"] for each in last["citations"]] == [1, 2, 1]
+
+
+async def test_a_models_markers_are_numbered_alike_in_a_stream_and_whole(collection, ingest, model):
+    for name, fact in (("pump", "weighs 3450 grams"), ("pool", "closes at eight in winter"), ("gate", "opens at noon")):
+        await sync_to_async(ingest)(collection, f"{name}.md", f"# The {name}\n\nThe {name} {fact}.")
+    question = "How heavy is the pump?"
+    found = (await complete(AsyncClient(), messages=[{"role": "user", "content": question}])).json()["passages"]
+    markers = {each["document"]["title"]: each["marker"] for each in found}
+    assert len(markers) == 3
+    wanted = ["The gate", "The pump", "The gate", "The pool"]
+    facts = {"The gate": "opens at noon", "The pump": "weighs 3450 grams", "The pool": "closes at eight in winter"}
+    written = "".join(f"{title} {facts[title]} [{markers[title]}]. " for title in wanted)
+    model.pieces = [written[start : start + 7] for start in range(0, len(written), 7)]
+    body = {"messages": [{"role": "user", "content": question}], "anew": True}
+    chunks = await stream(**body)
+    whole = (await complete(AsyncClient(), **body)).json()
+    message = whole["choices"][0]["message"]
+    assert content(chunks) == message["content"]
+    numbers = [int(each) for each in re.findall(r"\[(\d+)\]", message["content"])]
+    assert list(dict.fromkeys(numbers)) == list(range(1, max(numbers) + 1))
+    for told in (message, chunks[-2]["choices"][0]["delta"]):
+        titles = [each["url_citation"]["title"] for each in told["annotations"]]
+        assert [titles[number - 1] for number in numbers] == wanted
 
 
 async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, monkeypatch):
