@@ -27,7 +27,7 @@ from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, err
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.conf import choosable_models
 from chat.models import Answer, Conversation
-from chat.pages.cards import passage_url, place, whole_text
+from chat.pages.cards import passage_url, whole_text
 from chat.streaming import payloads, readers, sse
 from retrieval.api.schema import EVENT
 from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
@@ -248,11 +248,9 @@ class ChatCompletion:
 
     def content(self, answer: Payload) -> str:
         """The text for programs that show nothing else: the answer with its notice, and perhaps its sources."""
-        lines = []
-        for cited in _first_citations(answer) if self.lists_sources else []:
-            where = place(cited["document"]["title"], cited["section"], cited["page"], cited["page_unit"])
-            lines.append(f"[{cited['marker']}] {where}: {self._address(cited)}")
-        return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], "\n".join(lines))))
+        cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
+        sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
+        return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
 
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
         """A piece of the answer; ``beside`` are fields of the site's own."""
@@ -285,22 +283,17 @@ class ChatCompletion:
         """The citations, and the first of each number in the form in which OpenAI's models cite web pages: the span of
         its marker in the text, with the address of the words it cites. The n-th annotation is that of number n.
         """
+        first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations = []
-        for cited in _first_citations(answer):
+        for _, cited in sorted(first.items()):
+            document = cited["document"]
+            # The site's address where the document was deleted: the others keep their places.
+            url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             span = {"start_index": cited["marker_start"], "end_index": cited["marker_end"]}
-            about = {**span, "title": cited["document"]["title"], "url": self._address(cited)}
-            annotations.append({"type": "url_citation", "url_citation": about})
+            annotations.append(
+                {"type": "url_citation", "url_citation": {**span, "title": document["title"], "url": url}}
+            )
         return {"annotations": annotations, "citations": answer["citations"]}
-
-    def _address(self, cited: Payload) -> str:
-        """Where the cited words are read; the site's address if their document was deleted."""
-        return f"{self.site}{passage_url(cited['document']['id'], cited['start'], cited['end']) or '/'}"
-
-
-def _first_citations(answer: Payload) -> list[Payload]:
-    """The first citation of each number, by number."""
-    first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
-    return [first[number] for number in sorted(first)]
 
 
 def _tokens(texts: Iterable[str]) -> int:

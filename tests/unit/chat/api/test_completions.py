@@ -91,8 +91,8 @@ def test_the_text_ends_with_the_notice_and_with_the_sources_where_they_are_wante
     short = COMPLETION.whole(told, sources)["choices"][0]["message"]["content"]
     assert short == "A [1]. B [2].\n\nQuoted instead."
     assert listed == (
-        f"{short}\n\n[1] Catalogue · Pumps · page\u00a03: https://docs.example/documents/9/?start=10&end=50#passage\n"
-        "[2] Catalogue · Pumps · page\u00a03: https://docs.example/documents/8/?start=20&end=50#passage"
+        f"{short}\n\n[1] Catalogue: https://docs.example/documents/9/?start=10&end=50#passage\n"
+        "[2] Catalogue: https://docs.example/documents/8/?start=20&end=50#passage"
     )
 
 
