@@ -29,9 +29,9 @@ urlpatterns = [
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.
     path("v1/", include((openai_urlpatterns, "openai_api"))),
-    path("mcp", mcp.McpView.as_view(), name="mcp"),
+    re_path(r"^mcp/?$", mcp.McpView.as_view(), name="mcp"),
     re_path(
-        r"^\.well-known/oauth-protected-resource(?:/mcp)?$",
+        r"^\.well-known/oauth-protected-resource(?:/mcp)?/?$",
         mcp.oauth_protected_resource,
         name="oauth_protected_resource",
     ),
@@ -58,11 +58,11 @@ if settings.MCP_SIGN_IN:
     from ragsite.accounts.mcp_sign_in import AuthorizationView, SignedInMcpView, revoke_program
 
     urlpatterns = [
-        path("mcp", SignedInMcpView.as_view(), name="mcp"),
+        re_path(r"^mcp/?$", SignedInMcpView.as_view(), name="mcp"),
         path("identity/o/authorize", AuthorizationView.as_view()),
         path("accounts/programs/<str:client_id>/revoke/", revoke_program, name="account_program_revoke"),
         # Where clients look first (RFC 8414); allauth has the one of OpenID Connect.
-        re_path(r"^\.well-known/oauth-authorization-server(?:/mcp)?$", configuration),
+        re_path(r"^\.well-known/oauth-authorization-server(?:/mcp)?/?$", configuration),
         path("", include("allauth.idp.urls")),
         *urlpatterns,
     ]

@@ -11,17 +11,17 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
-from rest_framework.exceptions import (
-    ValidationError,
-)
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.answering.citations import MARKER, Marker, find_markers
 from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
@@ -42,20 +42,20 @@ LONGEST_TEXT = 4000
 """Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it."""
 MOST_TURNS = 10
 _CHARACTERS_PER_TOKEN = 4
+_OFFSETS = ("marker_start", "marker_end", "marked_start", "marked_end")
 _INSTRUCTING_ROLES = ("system", "developer")
 
 
 # What a request may hold ---------------------------------------------------------------------------------------------
 
-_NO_TOOLS = "This site answers from its documents and calls no tools: leave this out."
+_NO_TOOLS = "This site answers from its documents and calls no tools: leave this out, or set it to auto or none."
+_TEXT_QUESTION = "The question must be text: pictures, sound and files are not understood."
 _TEXT_ONLY = "This site answers in text only: leave this out."
 _NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
 
 # By parameter: the values that change nothing, and the sentence that refuses the others.
 _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
-    "tools": (([],), _NO_TOOLS),
-    "functions": (([],), _NO_TOOLS),
     "tool_choice": (("none", "auto"), _NO_TOOLS),
     "function_call": (("none", "auto"), _NO_TOOLS),
     "web_search_options": ((), "This site searches its own documents, never the web: leave this out."),
@@ -68,41 +68,59 @@ _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "logprobs": ((False,), _NO_PROBABILITIES),
     "top_logprobs": ((0,), _NO_PROBABILITIES),
 }
-# OpenAI documents them; they have no effect here.
+# Documented by OpenAI, then by servers of open models. They have no effect here.
 _IGNORED = frozenset(
     [
-        *("frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "metadata", "parallel_tool_calls"),
-        *("prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort"),
-        *("safety_identifier", "seed", "service_tier", "stop", "store", "temperature", "top_p", "user", "verbosity"),
+        *("frequency_penalty", "functions", "logit_bias", "max_completion_tokens", "max_tokens", "metadata"),
+        *("parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key"),
+        *("prompt_cache_retention", "reasoning_effort", "safety_identifier", "seed", "service_tier", "stop"),
+        *("store", "temperature", "tools", "top_p", "user", "verbosity"),
+        *("add_generation_prompt", "cache_prompt", "chat_template_kwargs", "dry_multiplier", "enable_thinking"),
+        *("ignore_eos", "include_reasoning", "keep_alive", "length_penalty", "min_p", "min_tokens", "mirostat"),
+        *("mirostat_eta", "mirostat_tau", "n_predict", "num_ctx", "num_predict", "options", "provider"),
+        *("random_seed", "reasoning", "repeat_last_n", "repeat_penalty", "repetition_penalty", "safe_prompt"),
+        *("skip_special_tokens", "stop_token_ids", "think", "thinking", "top_a", "top_k", "typical_p"),
+        *("xtc_probability", "xtc_threshold"),
     ]
 )
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]})
-class ContentField(serializers.Field[str, Any, Any, Any]):
-    """A text, or a list of parts that are texts."""
+class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
+    """A text or a list of parts, as texts. A part of another type is None."""
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: Any) -> list[str | None]:
         parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
             raise ValidationError("This must be a string, or a list of parts of the type text.")
-        if any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
-            raise ValidationError("Only parts of the type text are understood: no pictures, sound or files.")
-        return "\n".join(part["text"] for part in parts)
+        texts = [part.get("text") if part.get("type") == "text" else None for part in parts]
+        if any(not isinstance(text, str | None) for text in texts):
+            raise ValidationError("The text of a part must be a string.")
+        return texts
 
 
 class MessageSerializer(KnownFieldsOnly):
-    # What clients send back of an answer, and a name.
+    """Validated, its ``content`` is a text; None where the message has more than a text, or none."""
+
+    # Clients send them back with an answer.
     ignored_fields = frozenset(
-        {"annotations", "audio", "citations", "function_call", "name", "refusal", "tool_call_id", "tool_calls"}
+        [
+            *("annotations", "audio", "citations", "function_call", "name", "reasoning", "reasoning_content"),
+            *("reasoning_details", "refusal", "thinking", "tool_call_id", "tool_calls"),
+        ]
     )
-    role = NameField(choices=(*_INSTRUCTING_ROLES, "user", "assistant"))
-    content = ContentField(help_text="The last message is the question; those before complete it.")
+    role = NameField(choices=(*_INSTRUCTING_ROLES, "user", "assistant", "tool", "function"))
+    content = ContentField(
+        required=False, allow_null=True, help_text="The last message is the question; those before complete it."
+    )
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("tool_calls"):
-            raise ValidationError({"tool_calls": ["Calls of tools are not understood: leave them out."]})
-        return super().to_internal_value(data)
+        message = super().to_internal_value(data)
+        parts = message.get("content") or []
+        # A question is not understood without its picture; a reply is, without its thoughts.
+        is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
+        is_call = bool(data.get("tool_calls") or data.get("function_call"))
+        return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
 
 
 class StreamOptionsSerializer(KnownFieldsOnly):
@@ -129,6 +147,9 @@ class CompletionRequestSerializer(KnownFieldsOnly):
     anew = FlagField(
         required=False, allow_null=True, help_text="Not of OpenAI's: answer again, even if answered before."
     )
+    list_sources = FlagField(
+        required=False, allow_null=True, help_text="Not of OpenAI's: end the text with a list of its sources."
+    )
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -145,20 +166,28 @@ class CompletionRequestSerializer(KnownFieldsOnly):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Instructions of the caller are passed over: the site's own decide how it answers. A question without a reply
-        is a turn without an answer; a reply before the first question, such as a greeting, is none.
+        is a turn without an answer; a reply before the first question, such as a greeting, is none. Earlier questions
+        with pictures, and calls of tools, are left out.
         """
         spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
         if not spoken:
             raise ValidationError({"messages": ["There is no message of the role user: the last one is the question."]})
         if spoken[-1]["role"] != "user":
             raise ValidationError({"messages": ["The last message must be the user's question, not a reply."]})
-        turns: list[tuple[str, list[str]]] = []
+        if spoken[-1]["content"] is None:
+            position = attrs["messages"].index(spoken[-1])
+            raise ValidationError({"messages": {position: {"content": [_TEXT_QUESTION]}}})
+        turns: list[tuple[str | None, list[str]]] = []
         for message in spoken[:-1]:
             if message["role"] == "user":
                 turns.append((message["content"], []))
-            elif turns:
+            elif turns and message["role"] == "assistant" and message["content"] is not None:
                 turns[-1][1].append(message["content"])
-        history = [Turn(_stored(question), _stored("\n\n".join(replies))) for question, replies in turns]
+        history = [
+            Turn(_stored(question), _stored("\n\n".join(replies)))
+            for question, replies in turns
+            if question is not None
+        ]
         return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
 
     def list_ignored(self) -> list[str]:
@@ -189,7 +218,7 @@ class CompletionSerializer(AnswerSerializer):
     )
     question_choices = QuestionChoiceSerializer(many=True, help_text="What `ask` calls `choices`.")
     usage = serializers.DictField(help_text="With `estimated`, reckoned from the texts' length.")
-    sources = serializers.ListField(child=serializers.DictField(), help_text="What the markers refer to.")
+    passages = serializers.ListField(child=serializers.DictField(), help_text="The sources, by the number of a marker.")
     ignored = serializers.ListField(child=serializers.CharField(), help_text="What was sent and had no effect.")
 
 
@@ -198,6 +227,7 @@ class ChatCompletion:
     """The fields that all chunks of one completion share.
 
     ``site`` is the site's address without a closing slash; ``ignored`` names the parameters that were sent and ignored.
+    With ``lists_sources`` the text ends with a list of its sources.
     """
 
     id: str
@@ -206,13 +236,21 @@ class ChatCompletion:
     question: str
     site: str
     ignored: Sequence[str] = ()
+    lists_sources: bool = False
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """The completion with the whole answer (in the form of chat.streaming.payloads.completed)."""
-        message = {"role": "assistant", "content": whole_text(answer), "refusal": None, **self.cite(answer)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        answer, sources = number_in_order(answer, sources, {})
+        message = {"role": "assistant", "content": self.content(answer), "refusal": None, **self.cite(answer)}
+        choice = {"index": 0, "message": message, "finish_reason": _ending(answer), "logprobs": None}
         usage = self.usage(answer, sources)
         return {**self._envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
+
+    def content(self, answer: Payload) -> str:
+        """The text for programs that show nothing else: the answer with its notice, and perhaps its sources."""
+        cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
+        sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
+        return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
 
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
         """A piece of the answer; ``beside`` are fields of the site's own."""
@@ -234,27 +272,83 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
     def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol."""
+        """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol, and
+        `sources` in Open WebUI.
+        """
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
-        own = {"question_choices": answer["choices"], "sources": list(sources), "ignored": list(self.ignored)}
+        own = {"question_choices": answer["choices"], "passages": list(sources), "ignored": list(self.ignored)}
         return {**known, **own}
 
     def cite(self, answer: Payload) -> dict[str, Any]:
-        """The citations, and the same in the form in which OpenAI's models cite web pages: the span of each marker in
-        the text, with the address of the words it cites. A citation whose document was deleted has no such annotation.
+        """The citations, and the first of each number in the form in which OpenAI's models cite web pages: the span of
+        its marker in the text, with the address of the words it cites. The n-th annotation is that of number n.
         """
+        first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations = []
-        for citation in answer["citations"]:
-            document = citation["document"]
-            if path := passage_url(document["id"], citation["start"], citation["end"]):
-                place = {"start_index": citation["marker_start"], "end_index": citation["marker_end"]}
-                cited = {**place, "title": document["title"], "url": f"{self.site}{path}"}
-                annotations.append({"type": "url_citation", "url_citation": cited})
+        for _, cited in sorted(first.items()):
+            document = cited["document"]
+            # The site's address where the document was deleted: the others keep their places.
+            url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
+            span = {"start_index": cited["marker_start"], "end_index": cited["marker_end"]}
+            annotations.append(
+                {"type": "url_citation", "url_citation": {**span, "title": document["title"], "url": url}}
+            )
         return {"annotations": annotations, "citations": answer["citations"]}
+
+
+def _ending(answer: Payload) -> str:
+    """Return OpenAI's name for the way in which the answer ended."""
+    return "length" if answer["cut_off"] else "stop"
 
 
 def _tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
+    """The text with its ``markers``, in order, numbered from 1 as they appear; and by how much all behind each of them
+    has moved, by its end. ``numbers`` has those given so far, by marker, and gets the new ones.
+    """
+    written, moved = text, [(0, 0)]
+    for marker in markers:
+        by, sign = moved[-1][1], f"[{numbers.setdefault(marker.number, len(numbers) + 1)}]"
+        written = written[: marker.start + by] + sign + written[marker.end + by :]
+        moved.append((marker.end, by + len(sign) - (marker.end - marker.start)))
+    return written, moved
+
+
+def number_in_order(
+    answer: Payload, sources: Sequence[Payload], numbers: dict[int, int]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The answer and its sources, numbered in the order of appearance, as clients expect that show the n-th annotation
+    for ``[n]``. Sources without a marker follow. ``numbers`` are those that a stream has given already.
+    """
+    places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
+    # An answer that was stopped has markers and no citations.
+    markers = [Marker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
+    text, moved = number(answer["answer"], markers, numbers)
+    for source in sources:
+        numbers.setdefault(source["marker"], len(numbers) + 1)
+
+    def renumber(row: Payload, *offsets: str) -> dict[str, Any]:
+        found = {name: row[name] for name in offsets if row[name] is not None}
+        shifted = {name: at + next(by for end, by in reversed(moved) if end <= at) for name, at in found.items()}
+        return {**row, **shifted, **({"marker": numbers.get(row["marker"], row["marker"])} if "marker" in row else {})}
+
+    statements = [
+        {**renumber(each, "start", "end"), "markers": [numbers.get(marker, marker) for marker in each["markers"]]}
+        | ({"best": renumber(each["best"])} if each["best"] else {})
+        for each in answer["statements"]
+    ]
+    citations = [renumber(cited, *_OFFSETS) for cited in answer["citations"]]
+    ordered = sorted(map(renumber, sources), key=itemgetter("marker"))
+    return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered
+
+
+# Streams -------------------------------------------------------------------------------------------------------------
 
 
 async def chunks(
@@ -270,29 +364,41 @@ async def chunks(
     beside: dict[str, Any] = {"usage": None} if include_usage else {}
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
-    streamed = ""
+    numbers: dict[int, int] = {}
+    # As it was sent, and as it was written.
+    streamed = written = ""
     async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
                 case "searched":
                     sources = event.payload["sources"]
-                    yield _data(completion.chunk({}, **beside, **event.payload))
+                    # The answer gives them their numbers.
+                    found = {name: value for name, value in event.payload.items() if name != "sources"}
+                    found["passages"] = [{**source, "marker": None} for source in sources]
+                    yield _data(completion.chunk({}, **beside, **found))
                 case "token":
-                    streamed += event.payload["text"]
-                    yield _data(completion.chunk({"content": event.payload["text"]}, **beside))
+                    before, written = len(written), written + event.payload["text"]
+                    placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
+                    if "markers" not in event.payload:
+                        placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
+                    text, _ = number(event.payload["text"], placed, numbers)
+                    streamed += text
+                    yield _data(completion.chunk({"content": text}, **beside))
                 case "reset":
                     if streamed.strip():
                         yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
-                    streamed = ""
+                    streamed = written = ""
+                    numbers.clear()
                 case "completed":
-                    if rest := _unsaid(event.payload, streamed):
+                    if not event.payload["answer"].startswith(written.strip()):
+                        numbers.clear()
+                    answer, sources = number_in_order(event.payload, sources, numbers)
+                    if rest := _unsaid(completion.content(answer), streamed):
                         yield _data(completion.chunk({"content": rest}, **beside))
-                    answered = completion.beside(event.payload, sources)
-                    yield _data(completion.chunk(completion.cite(event.payload), "stop", **answered, **beside))
+                    answered = completion.beside(answer, sources)
+                    yield _data(completion.chunk(completion.cite(answer), _ending(answer), **answered, **beside))
                     if include_usage:
-                        yield _data(
-                            {**completion.chunk({}), "choices": [], "usage": completion.usage(event.payload, sources)}
-                        )
+                        yield _data({**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)})
                 case "failed":
                     yield _data(error(event.payload["message"], kind="server_error"))
                 case _:
@@ -300,14 +406,15 @@ async def chunks(
     yield DONE
 
 
-def _unsaid(answer: Payload, streamed: str) -> str:
-    """The part of the answer that was not streamed."""
-    text = whole_text(answer)
+def _unsaid(text: str, streamed: str) -> str:
+    """The part of the text that was not streamed."""
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
-    if text == streamed.strip():
-        return ""
-    return WITHDRAWN + "\n\n".join(part for part in (answer["notice"], text) if part)
+    return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text
+
+
+def _without_markers(text: str) -> str:
+    return " ".join(MARKER.sub("", text).split())
 
 
 def _data(chunk: Payload) -> bytes:
@@ -335,7 +442,7 @@ class CompletionsView(OpenAIView):
         body = CompletionRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        model = fields.get("model") or ALL
+        model, listed = fields.get("model") or ALL, fields.get("list_sources")
         if model == embedding_model()["id"]:
             raise ModelNotFound(model, "The model {!r} makes vectors: ask `ragsite`.")
         if model not in {known["id"] for known in models_for(request.user)}:
@@ -366,6 +473,7 @@ class CompletionsView(OpenAIView):
             question=answer.question,
             site=request.build_absolute_uri("/").rstrip("/"),
             ignored=body.list_ignored(),
+            lists_sources=getattr(request.auth, "lists_sources", False) if listed is None else listed,
         )
         if fields.get("stream"):
             include_usage = bool((fields.get("stream_options") or {}).get("include_usage"))
@@ -385,9 +493,12 @@ def _continued_conversation(user: Any, history: Sequence[Turn], collection: str)
     last = history[-1]
     scope = {"collection__slug": collection} if collection else {"collection": None}
     answers = Answer.objects.filter(
-        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question, text=last.answer
-    )
-    answer = answers.order_by("-created_at").first()
+        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
+    ).exclude(text="")
+    # The reply has other numbers than the answer, and more behind it.
+    said = _without_markers(last.answer)
+    newest = answers.order_by("-created_at")[:MOST_TURNS]
+    answer = next((each for each in newest if said.startswith(_without_markers(_stored(each.text)))), None)
     if answer is None or answer.conversation.answers.filter(created_at__gt=answer.created_at).exists():
         return None
     return answer.conversation_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, ClassVar
 
@@ -117,8 +117,10 @@ class ConversationViewSet(
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
     """The answer's events after the one named ``after``, as they are published, while the caller may read them.
 
-    The last one is `completed` or `failed`; a `reset` cancels the tokens before it.
+    The first one of all names the answer and its conversation, so that a reader can come back or stop the writing. The
+    last one is `completed` or `failed`; a `reset` cancels the tokens before it.
     """
+    named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
     session_key = request._request.session.session_key or "" if is_by_session else ""
     caller = caller_of(request)
@@ -130,7 +132,9 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
         following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
         async with aclosing(following) as events:
             async for event in events:
-                yield encode(event)
+                yield encode(event, named)
+                if event.name != "ping":
+                    named.clear()
 
     return sse.respond(encoded())
 
@@ -142,10 +146,11 @@ async def give_back_connection() -> None:
     await sync_to_async(connections.close_all)()
 
 
-def encode(event: StreamedEvent) -> bytes:
+def encode(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
+    """The event, whose payload also has what is ``named``."""
     if event.name == "ping":
         return sse.comment("ping")
-    return sse.encode(json.dumps(event.payload), event=event.name, event_id=event.event_id)
+    return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)
 
 
 # Questions and answers ------------------------------------------------------------------------------------------------
@@ -178,9 +183,12 @@ class AskView(AskersView):
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
         if asked["stream"]:
-            return event_stream(answer, request)
-        answer = finish_answer(answer, request.user)
-        return Response(payloads.completed(answer, answer.citations.all()))
+            response: HttpResponseBase = event_stream(answer, request)
+        else:
+            answer = finish_answer(answer, request.user)
+            response = Response(payloads.completed(answer, answer.citations.all()))
+        response["Answer-Id"], response["Conversation-Id"] = str(answer.pk), str(answer.conversation_id)
+        return response
 
 
 def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:

@@ -40,8 +40,10 @@ ALL = "ragsite"
 """The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names
 who writes, where there is a choice."""
 BROKEN = "Something went wrong. Please try again."
-MOST_EMBEDDED = 32
-"""Texts in one request: they are embedded while a search of somebody else waits."""
+MOST_EMBEDDED = 2048
+"""Texts in one request, as with OpenAI."""
+EMBEDDED_AT_ONCE = 32
+"""Texts that are embedded while a search of somebody else waits."""
 
 
 # Errors --------------------------------------------------------------------------------------------------------------
@@ -86,7 +88,8 @@ def respond_to(exception: Exception, context: Any) -> Response:
             code = "rate_limit_exceeded"
         case ValidationError():
             param, found = _first(exception.detail)
-            message, code = str(found), getattr(found, "code", "")
+            # Most programs show the message alone.
+            message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())
             param = "model" if isinstance(exception, ModelNotFound) else ""
@@ -244,9 +247,12 @@ class EmbeddingsView(OpenAIView):
                 fields["model"], f"{{!r}} makes no vectors on this site: the model is {embedder.name!r}."
             )
         texts = fields["input"]
-        with place_to_search():
-            is_query = fields.get("input_type") == "query"
-            vectors = [encode_query(text) for text in texts] if is_query else embedder.embed_documents(texts)
+        is_query = fields.get("input_type") == "query"
+        vectors: list[Any] = []
+        for start in range(0, len(texts), EMBEDDED_AT_ONCE):
+            batch = texts[start : start + EMBEDDED_AT_ONCE]
+            with place_to_search():
+                vectors.extend([encode_query(text) for text in batch] if is_query else embedder.embed_documents(batch))
         encoded: list[Any] = [vector.tolist() for vector in vectors]
         if fields.get("encoding_format") == "base64":
             encoded = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]

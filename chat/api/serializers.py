@@ -123,6 +123,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     )
     generator = serializers.CharField()
     notice = serializers.CharField(help_text="A fallback that the reader should know of.")
+    cut_off = serializers.BooleanField(help_text="The text ends before its end: at a limit, or it was stopped.")
     statements = StatementSerializer(many=True)
     confidence = serializers.FloatField(
         allow_null=True, help_text="How likely the documents answer the question, from 0 to 1."

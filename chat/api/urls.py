@@ -19,11 +19,15 @@ urlpatterns = [
     path("answers/<uuid:answer_id>/feedback/", FeedbackView.as_view(), name="feedback"),
     path("", include(router.urls)),
 ]
-# OpenAI's protocol: without closing slashes, as its clients ask.
+_OPENAI = {
+    "chat/completions": (CompletionsView, "completions"),
+    "models": (ModelsView, "models"),
+    "models/<path:model>": (ModelView, "model"),
+    "embeddings": (EmbeddingsView, "embeddings"),
+}
 openai_urlpatterns = [
-    path("chat/completions", CompletionsView.as_view(), name="completions"),
-    path("models", ModelsView.as_view(), name="models"),
-    path("models/<path:model>", ModelView.as_view(), name="model"),
-    path("embeddings", EmbeddingsView.as_view(), name="embeddings"),
+    # OpenAI's protocol has no closing slashes; some clients add them.
+    *(path(f"{route}/", view.as_view(schema=None), name=name) for route, (view, name) in _OPENAI.items()),
+    *(path(route, view.as_view(), name=name) for route, (view, name) in _OPENAI.items()),
     path("<path:rest>", NotOfferedView.as_view(), name="not_offered"),
 ]

@@ -26,6 +26,7 @@ from retrieval.infrastructure import disk
 from retrieval.key_limits import limits_of
 from retrieval.models import Collection, Document
 from retrieval.rights import filters_for
+from retrieval.search.syntax import parse
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
@@ -156,11 +157,17 @@ def filters_of(answer: Answer) -> SearchFilters:
 
 
 def checked(question: str) -> str:
-    """The question as it can be stored and searched. Raises: InvalidQuestion if it is empty or too long."""
+    """The question as it can be stored and searched. Raises: InvalidQuestion if it is empty or too long, or only
+    excludes words.
+    """
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:
         raise InvalidQuestion(_("Please type a question."))
     if len(printable) > settings.QUESTION_MAX_CHARACTERS:
         message = _("The question has %(length)d characters; please keep it within %(limit)d.")
         raise InvalidQuestion(message % {"length": len(printable), "limit": settings.QUESTION_MAX_CHARACTERS})
+    try:
+        parse(printable)
+    except InvalidQuery as error:
+        raise InvalidQuestion(_("The question only says what to leave out: add what to look for.")) from error
     return printable

@@ -25,8 +25,8 @@ from retrieval.models import Collection
 
 PLACEHOLDERS = frozenset(
     [
-        *("", "-", "anonymous", "dummy", "empty", "none", "not-needed"),
-        *("no-key", "no-key-required", "sk-no-key", "sk-no-key-required"),
+        *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
+        *("no-key", "no-key-required", "ollama", "sk-no-key", "sk-no-key-required"),
     ]
 )
 """What clients of OpenAI's protocol send where they demand a key and none is needed. Any other unknown key is refused:
@@ -51,6 +51,7 @@ def issue_key(
     collections: Iterable[Collection] | None = None,
     expires_at: datetime | None = None,
     rate: str = "",
+    lists_sources: bool = False,
 ) -> ApiKey:
     """A new key of ``user`` with its ``secret``. With ``collections`` it is limited to those that the user may read."""
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
@@ -64,6 +65,7 @@ def issue_key(
         is_limited=collections is not None,
         expires_at=expires_at,
         rate=rate,
+        lists_sources=lists_sources,
     )
     if collections is not None:
         key.collections.set(collections)

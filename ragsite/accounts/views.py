@@ -129,6 +129,9 @@ class KeyForm(forms.Form):
         required=False,
         help_text=_("None chosen: all collections that you may read."),
     )
+    lists_sources = forms.BooleanField(
+        label=_("list of sources"), required=False, help_text=ApiKey._meta.get_field("lists_sources").help_text
+    )
     days = forms.TypedChoiceField(
         label=_("Expires"),
         choices=[(30, _("in 30 days")), (90, _("in 90 days")), (365, _("in a year")), (0, _("never"))],
@@ -165,6 +168,7 @@ def keys(request: HttpRequest) -> HttpResponse:
             [Scope(scope) for scope in wanted["scopes"]],
             collections=list(wanted["collections"]) or None,
             expires_at=timezone.now() + timedelta(days=wanted["days"]) if wanted["days"] else None,
+            lists_sources=wanted["lists_sources"],
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).prefetch_related("collections")

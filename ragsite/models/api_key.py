@@ -64,6 +64,12 @@ class ApiKey(models.Model):
         validators=[check_rate],
         help_text=_("The most requests with this key, such as 60/min. Empty: the limit of every account."),
     )
+    lists_sources = models.BooleanField(
+        _("list of sources"),
+        default=False,
+        db_default=False,
+        help_text=_("Answers at /v1 end with a list of their sources, for programs that show only the text."),
+    )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True, help_text=_("Empty: never."))
     last_used_at = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from retrieval.documents.storage import is_in_a_folder
 from retrieval.index.distribution import has_citus
 from retrieval.management.prepared import migrate
 
+_OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
 # Between them psql gets the dump. The table is there as long as files and migrations are not what the database is.
 _BEGIN = b"""
@@ -186,17 +188,37 @@ def interrupted_restore() -> str:
     )
 
 
+def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
+    """Say what to do about a database with these migrations that this version cannot migrate; empty if it can.
+
+    Migrations of other packages are not compared: their apps come and go with the settings.
+    """
+    own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
+    done = {key for key in applied if key[0] in _OWN_APPS}
+    missing = {key for key, each in own.items() if key not in done and not done.issuperset(each.replaces or [key])}
+    unknown = sorted(done.difference(own, *(each.replaces for each in own.values())))
+    is_half_squashed = any(own[key].replaces for key in missing if key[0] in {app for app, _ in done})
+    if is_half_squashed or (unknown and missing):
+        return (
+            f"This {what} is of a state before 0.1.0, which this version cannot migrate: go on with the code that made "
+            "it, or start with an empty DATA_DIR or database and add the documents again."
+        )
+    if unknown:
+        return (
+            f"This {what} is of a newer version, whose {'.'.join(unknown[0])} this one does not know: "
+            "install that version, or restore a backup that this one made."
+        )
+    return ""
+
+
 def _read_manifest(file: Path) -> Manifest:
-    """Raises: BackupError for what is no backup of this site, or one of a newer release."""
+    """Raises: BackupError for what is no backup of this site, or one that this version cannot migrate."""
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
-    here = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    # A squashed migration is recorded with the ones that it replaces.
-    known = {".".join(key) for own, migration in here.items() for key in (own, *migration.replaces)}
-    if unknown := sorted(set(manifest.migrations) - known):
-        raise BackupError(f"The backup is of a newer release, whose {unknown[0]} this one does not know.")
+    if trouble := version_trouble((name.partition(".")[::2] for name in manifest.migrations), "backup"):
+        raise BackupError(trouble)
     return manifest
 
 

@@ -115,14 +115,15 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
-        """A sentence about the whole request, or by field: sentences, or the same again for fields within it."""
-        sentences = {"type": "array", "items": {"anyOf": [_TEXT, {"type": "object"}]}}
-        by_field = {"type": "object", "additionalProperties": {"anyOf": [sentences, {"type": "object"}]}}
+        """A sentence about the whole request, or what is wrong by field."""
+        # Generators of clients cannot name the types of what is nested in it.
+        meaning = "By field: sentences, or the same again for fields within it."
+        by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]
             name=INVALID,
             type=ResolvedComponent.SCHEMA,
             object=INVALID,
-            schema={"oneOf": [problem, by_field]},
+            schema={"anyOf": [problem, by_field]},
         )
         self.registry.register_on_missing(component)
         ref: dict[str, Any] = component.ref

@@ -4,10 +4,12 @@ import json
 import socket
 import time
 
+import httpx2
 import pytest
 
 from bench import with_constants
 from chat.models import Answer
+from tests.integration.test_killed import events_of
 from tests.support.model_server import model_server
 from tests.support.site import WebServer, wait_until
 
@@ -73,3 +75,31 @@ def test_work_for_a_caller_who_cannot_come_back_ends_at_once(library, server, mo
     assert model.closed_early.wait(PATIENCE_SECONDS), "The model goes on writing for nobody."
     wait_until(lambda: Answer.objects.get().status == Answer.Status.STOPPED, PATIENCE_SECONDS, "the answer's end")
     assert time.monotonic() - hung_up < PATIENCE_SECONDS
+
+
+def asked_and_hung_up(server):
+    """The stream of a question, which breaks off when the answer has begun: its events so far, and its headers."""
+    body, events = {"question": QUESTION, "stream": True}, []
+    with httpx2.stream("POST", f"http://127.0.0.1:{server.port}/api/v1/ask/", json=body, timeout=60) as response:
+        for event in events_of(response):
+            events.append(event)
+            if event[1] == "token":
+                break
+        return events, response.headers
+
+
+def test_a_stream_that_broke_off_goes_on_and_is_stopped_by_its_first_event(library, server, model):
+    events, headers = asked_and_hung_up(server)
+    answer_id = events[0][2]["answer_id"]
+    assert (answer_id, events[0][2]["conversation"]) == (headers["Answer-Id"], headers["Conversation-Id"])
+    with httpx2.Client(base_url=f"http://127.0.0.1:{server.port}/api/v1/answers/{answer_id}/", timeout=60) as client:
+        with client.stream("GET", "stream/", headers={"Last-Event-ID": events[-1][0]}) as response:
+            rest = events_of(response)
+            events.append(next(rest))
+            assert client.post("stop/").status_code == 204
+            events += rest
+        saved = client.get("").json()
+    assert (events[-1][1], saved["status"]) == ("completed", "stopped")
+    said = "".join(payload["text"] for _, name, payload in events if name == "token")
+    assert said.strip() == saved["answer"] == events[-1][2]["answer"]
+    assert Answer.objects.get().attempts == 1

@@ -6,10 +6,12 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
+from chat.answering.citations import find_markers
 from chat.conversations import reach
 from chat.conversations.history import fill_in_behind
 from chat.models import Answer, Citation
 from chat.streaming import asking, streams
+from chat.types import AnswerToken
 
 PUMP = "# MX-9920-W\n\nThe MX-9920-W is a wet-rotor pump. It weighs 3450 grams."
 QUESTION = "How heavy is the MX-9920-W?"
@@ -28,9 +30,14 @@ class Gated:
 
     async def compose(self, *_given):
         self.asked += 1
-        yield "It weighs "
+        yield token("It weighs ")
         await self.gate.wait()
-        yield "3450 grams [1]."
+        yield token("3450 grams [1].")
+
+
+def token(text):
+    """A piece of a model's answer, in which every number in brackets is a marker."""
+    return AnswerToken(text, tuple(find_markers(text)))
 
 
 def begin(question=QUESTION, **options):

@@ -38,6 +38,7 @@ class Command(PreparedCommand):
         )
         parser.add_argument("--days", type=int, default=0, help="Days until it expires. 0, the default: it does not.")
         parser.add_argument("--rate", default="", help="Most requests, such as 60/min.")
+        parser.add_argument("--list-sources", action="store_true", help="End answers at /v1 with a list of sources.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["rate"]:
@@ -52,6 +53,7 @@ class Command(PreparedCommand):
             collections=self._collections(options["collection"]),
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] > 0 else None,
             rate=options["rate"],
+            lists_sources=options["list_sources"],
         )
         self.stdout.write(issued.secret)
 

@@ -1,8 +1,10 @@
 """OpenAI's protocol where its client does not look: every refusal's form, and what happens when an answer breaks."""
 
 import json
+import re
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
@@ -10,7 +12,7 @@ from rest_framework.test import APIClient
 from chat.answering import pipeline
 from chat.api.completions import WITHDRAWN
 from chat.models import Answer, StreamedEvent
-from chat.streaming import streams
+from chat.streaming import readers, streams
 from chat.types import AnswerToken, Completed, Failed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,14 +81,12 @@ def content(chunks):
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": "  \n"}]}, "messages"),
-        (
-            {"messages": [*MESSAGES, {"role": "assistant", "content": "a", "tool_calls": [{}]}]},
-            "messages[1].tool_calls",
-        ),
+        ({"messages": [*MESSAGES, {"role": "assistant", "content": "a", "tool_calls": [{}]}]}, "messages"),
         ({"messages": [{"role": "user", "content": "x" * 501}]}, "messages"),
         ({"messages": [{"role": "user", "content": [PICTURE]}]}, "messages[0].content"),
-        ({"messages": [*MESSAGES, {"role": "tool", "content": "5", "tool_call_id": "1"}]}, "messages[1].role"),
-        ({"messages": MESSAGES, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"messages": [*MESSAGES, {"role": "tool", "content": "5", "tool_call_id": "1"}]}, "messages"),
+        ({"messages": [*MESSAGES, {"role": "robot", "content": "5"}]}, "messages[1].role"),
+        ({"messages": MESSAGES, "tool_choice": "required"}, "tool_choice"),
         ({"messages": MESSAGES, "method": "best"}, "method"),
         ({"messages": MESSAGES, "model": 7}, "model"),
         ({"messages": MESSAGES, "model": "x" * 201}, "model"),
@@ -103,6 +103,8 @@ def test_a_bad_request_names_what_is_wrong(api, collection, body, param):
     error = told(response)
     assert (error["param"], error["type"]) == (param, "invalid_request_error")
     assert error["code"]
+    # Programs show the message alone.
+    assert param in error["message"]
     assert not Answer.objects.exists()
 
 
@@ -157,7 +159,7 @@ async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces
         Completed("3450 grams.", (), refused=False, generator="extractive", notice="The model broke off."),
     )
     chunks = await stream()
-    assert content(chunks) == f"The pump weighs {WITHDRAWN}The model broke off.\n\n3450 grams."
+    assert content(chunks) == f"The pump weighs {WITHDRAWN}3450 grams.\n\nThe model broke off."
     assert (chunks[-2]["answer"], chunks[-2]["notice"]) == ("3450 grams.", "The model broke off.")
 
 
@@ -170,7 +172,7 @@ async def test_space_around_the_answer_is_no_replacement(collection, answered):
 
 async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collection, monkeypatch):
     completed = {"answer": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
-    completed |= {"refused": False, "repeats": False}
+    completed |= {"refused": False, "repeats": False, "statements": []}
 
     async def interrupted(answer_id, after="", **_options):
         for name, payload in (("token", {"text": "Twen"}), ("reset", {}), ("token", {"text": "Twenty-five."})):
@@ -182,6 +184,94 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
     chunks = await stream()
     assert content(chunks) == f"Twen{WITHDRAWN}Twenty-five."
     assert chunks[-2]["answer"] == "Twenty-five."
+
+
+@pytest.mark.parametrize("are_placed", [True, False])
+async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, monkeypatch, are_placed):
+    at = re.compile(r"(?<![xyz])\[(\d+)\]")
+
+    def source(marker):
+        return {"marker": marker, "content": f"source {marker}", "document": {"id": marker, "title": f"D{marker}"}}
+
+    def cited(marker, start, end):
+        offsets = {"marker_start": start, "marker_end": end, "marked_start": None, "marked_end": None}
+        place = {"start": 1, "end": 2, "section": "", "page": None, "page_unit": "page"}
+        return {**source(marker), **offsets, **place}
+
+    text = "A [12] b [1] c [12]. `x[1]`\n\n```\ny[1]\nz[1]\n```"
+    completed = {"answer": text, "notice": "Cut off.", "near": [], "choices": [], "usage": {}, "refused": False}
+    completed |= {"citations": [cited(12, 2, 6), cited(1, 9, 12), cited(12, 15, 19)], "statements": []}
+
+    async def told(answer_id, after="", **_options):
+        yield StreamedEvent(name="searched", payload={"sources": [source(marker) for marker in (1, 2, 12)]})
+        for piece in ("A [12] ", "b [1]", " c [12]. ", "`x[1]`\n\n```\ny[1]\n", "z[1]\n```"):
+            found = [{"marker": int(each[1]), "start": each.start(), "end": each.end()} for each in at.finditer(piece)]
+            yield StreamedEvent(
+                name="token", payload={"text": piece, "markers": found} if are_placed else {"text": piece}
+            )
+        yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
+
+    monkeypatch.setattr(streams, "follow", told)
+    monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
+    chunks = await stream(list_sources=True)
+    said = content(chunks)
+    assert said.startswith(
+        "A [1] b [2] c [1]. `x[1]`\n\n```\ny[1]\nz[1]\n```\n\nCut off.\n\n[1] D12: http://testserver/documents/12/"
+    )
+    assert said.count("\n[2] D1: ") == 1
+    # Open WebUI has meanings of its own for these.
+    names = {name for chunk in chunks if isinstance(chunk, dict) for name in chunk}
+    assert not names & {"sources", "output", "selected_model_id", "event", "error"}
+    first, last = (chunk for chunk in chunks if "passages" in chunk)
+    assert [each["marker"] for each in first["passages"]] == [None, None, None]
+    assert [(each["marker"], each["content"]) for each in last["passages"]] == [
+        (1, "source 12"), (2, "source 1"), (3, "source 2"),
+    ]  # fmt: skip
+    annotations = [each["url_citation"] for each in last["choices"][0]["delta"]["annotations"]]
+    assert [(each["title"], said[each["start_index"] : each["end_index"]]) for each in annotations] == [
+        ("D12", "[1]"), ("D1", "[2]"),
+    ]  # fmt: skip
+    assert [each["marker"] for each in last["citations"]] == [1, 2, 1]
+
+
+async def test_a_models_markers_are_numbered_alike_in_a_stream_and_whole(collection, ingest, model):
+    for name, fact in (("pump", "weighs 3450 grams"), ("pool", "closes at eight in winter"), ("gate", "opens at noon")):
+        await sync_to_async(ingest)(collection, f"{name}.md", f"# The {name}\n\nThe {name} {fact}.")
+    question = "How heavy is the pump?"
+    found = (await complete(AsyncClient(), messages=[{"role": "user", "content": question}])).json()["passages"]
+    markers = {each["document"]["title"]: each["marker"] for each in found}
+    assert len(markers) == 3
+    wanted = ["The gate", "The pump", "The gate", "The pool"]
+    facts = {"The gate": "opens at noon", "The pump": "weighs 3450 grams", "The pool": "closes at eight in winter"}
+    written = "".join(f"{title} {facts[title]} [{markers[title]}]. " for title in wanted)
+    model.pieces = [written[start : start + 7] for start in range(0, len(written), 7)]
+    body = {"messages": [{"role": "user", "content": question}], "anew": True}
+    chunks = await stream(**body)
+    whole = (await complete(AsyncClient(), **body)).json()
+    message = whole["choices"][0]["message"]
+    assert content(chunks) == message["content"]
+    numbers = [int(each) for each in re.findall(r"\[(\d+)\]", message["content"])]
+    assert list(dict.fromkeys(numbers)) == list(range(1, max(numbers) + 1))
+    for told in (message, chunks[-2]["choices"][0]["delta"]):
+        titles = [each["url_citation"]["title"] for each in told["annotations"]]
+        assert [titles[number - 1] for number in numbers] == wanted
+
+
+async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, monkeypatch):
+    completed = {"answer": "A [3] b [1] c", "notice": "Stopped.", "near": [], "choices": [], "usage": {}}
+    completed |= {"citations": [], "statements": [], "refused": False}
+
+    async def told(answer_id, after="", **_options):
+        yield StreamedEvent(name="searched", payload={"sources": [{"marker": at, "content": ""} for at in (1, 2, 3)]})
+        for piece in ("A [3] ", "b [1] c"):
+            yield StreamedEvent(name="token", payload={"text": piece})
+        yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
+
+    monkeypatch.setattr(streams, "follow", told)
+    monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
+    assert content(await stream()) == "A [1] b [2] c\n\nStopped."
 
 
 def test_the_schema_describes_the_protocol(api, collection, answered):

@@ -25,15 +25,15 @@ def over_mcp(client, tool, **arguments):
 
 
 ASKING = {
-    "ask": lambda client: client.post("/api/v1/ask/", {"question": QUESTION}, format="json"),
-    "completions": lambda client: client.post(
-        "/v1/chat/completions", {"messages": [{"role": "user", "content": QUESTION}]}, format="json"
+    "ask": lambda client, question=QUESTION: client.post("/api/v1/ask/", {"question": question}, format="json"),
+    "completions": lambda client, question=QUESTION: client.post(
+        "/v1/chat/completions", {"messages": [{"role": "user", "content": question}]}, format="json"
     ),
-    "mcp": lambda client: over_mcp(client, "ask", question=QUESTION),
+    "mcp": lambda client, question=QUESTION: over_mcp(client, "ask", question=question),
 }
 SEARCHING = {
-    "search": lambda client: client.post("/api/v1/search/", {"query": QUESTION}, format="json"),
-    "mcp": lambda client: over_mcp(client, "search", query=QUESTION),
+    "search": lambda client, query=QUESTION: client.post("/api/v1/search/", {"query": query}, format="json"),
+    "mcp": lambda client, query=QUESTION: over_mcp(client, "search", query=query),
 }
 READING = ["/api/v1/conversations/", "/api/v1/collections/", "/api/v1/documents/", "/v1/models"]
 
@@ -132,4 +132,13 @@ def test_a_body_that_is_no_request_is_refused(api, collection, address, raw):
     response = api.post(address, raw, content_type="application/json")
     assert (response.status_code, len(response.json())) == (400, 1)
     assert ("error" in response.json()) == address.startswith("/v1/")
+    assert not Answer.objects.exists()
+
+
+@all_doors
+@pytest.mark.parametrize("question", ["-lasagne", '-"two words"', "-lasagne, -pizza!", " -lasagne?"])
+def test_a_question_of_exclusions_alone_is_refused(door, question, api, collection):
+    response = door(api, question)
+    assert response.status_code == (200 if "mcp" in response.wsgi_request.path else 400)
+    assert "only says what to leave out" in response.content.decode()
     assert not Answer.objects.exists()

@@ -15,7 +15,7 @@ from chat import conf
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import saving, streams, writing
 from retrieval.models import Collection, Document
-from tests.support.asking import begin
+from tests.support.asking import begin, token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,8 +34,8 @@ class SlowGenerator:
         type(self).calls += 1
         for number in range(self.words):
             await asyncio.sleep(self.pause_seconds)
-            yield f"word{number} "
-        yield "[1]"
+            yield token(f"word{number} ")
+        yield token("[1]")
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ def keys(django_db_setup, django_db_blocker):
             name: User.objects.create_user(name, is_staff=name == "editor") for name in ("reader", "other", "editor")
         }
         scoped = {scope: key_of(users["editor"], Scope(scope)) for scope in ("search", "ask")}
+        scoped["listing"] = key_of(users["reader"], lists_sources=True)
         return {**{name: key_of(user) for name, user in users.items()}, **scoped}
 
 

@@ -139,6 +139,8 @@ def test_scopes_and_wrong_keys_are_refused_as_by_the_api(site, keys):
 def test_what_is_no_message_is_refused(site, message):
     assert post(site, message).status_code == 400
     assert httpx.get(f"{site.url}/mcp").status_code == 405
+    assert httpx.post(f"{site.url}/mcp/", json=message).status_code == 400
+    assert httpx.get(f"{site.url}/.well-known/oauth-protected-resource/mcp/").status_code == 200
     assert post(site, call_of("search", query="a"), Host="elsewhere.example").status_code == 400
 
 

@@ -1,5 +1,6 @@
 """The official client of OpenAI against the running site: what existing programs see of it."""
 
+import httpx2
 import numpy as np
 import pytest
 from django.contrib.auth.models import User
@@ -54,7 +55,7 @@ def test_a_completion_is_a_cited_answer(client, site, rows):
     beside = completion.model_extra or {}
     assert beside["refused"] is False
     assert beside["citations"] == choice.message.citations
-    assert beside["sources"][0]["marker"] == 1
+    assert beside["passages"][0]["marker"] == 1
     assert beside["search_method"] == "zscore"
     assert {"statements", "confidence", "notice", "degraded", "conversation"} <= set(beside)
     with rows():
@@ -70,7 +71,7 @@ def test_a_stream_says_what_the_whole_does(client):
         model="ragsite", messages=[user(QUESTION)], stream=True, stream_options={"include_usage": True}
     )
     received = list(stream)
-    begun = [bool(chunk.choices[0].delta.content) for chunk in received if "sources" in (chunk.model_extra or {})]
+    begun = [bool(chunk.choices[0].delta.content) for chunk in received if "passages" in (chunk.model_extra or {})]
     assert begun[0] is False
     assert {chunk.object for chunk in received} == {"chat.completion.chunk"}
     assert len({chunk.id for chunk in received}) == 1
@@ -80,7 +81,7 @@ def test_a_stream_says_what_the_whole_does(client):
     assert [chunk.choices[0].finish_reason for chunk in with_choices] == [None] * (len(with_choices) - 1) + ["stop"]
     last = with_choices[-1]
     assert last.choices[0].delta.citations == last.citations
-    for name in ("citations", "sources", "refused", "search_method", "answer_id", "statements", "notice"):
+    for name in ("citations", "passages", "refused", "search_method", "answer_id", "statements", "notice"):
         assert name in (last.model_extra or {}), name
     quotes = [citation["quote"] for citation in last.citations]
     assert quotes == [citation["quote"] for citation in whole.citations]
@@ -121,6 +122,24 @@ def test_a_users_messages_carry_their_conversation_on(client, keys, rows):
         assert conversation.answers.count() == 2
 
 
+def test_a_field_and_a_setting_of_the_key_list_the_sources_and_conversations_go_on(client, keys, rows):
+    question = "When is the swimming pool open?"
+    plain = client(keys["reader"]).chat.completions.create(model="ragsite", messages=[user(question)])
+    for key, fields in (("reader", {"extra_body": {"list_sources": True}}), ("listing", {})):
+        listed = client(keys[key]).chat.completions.create(model="ragsite", messages=[user(question)], **fields)
+        cited = listed.citations[0]["document"]
+        place = f"[1] {cited['title']}: {listed.choices[0].message.annotations[0].url_citation.url}"
+        assert said(listed) == f"{said(plain)}\n\n{place}"
+        told = [user(question), {"role": "assistant", "content": said(listed)}, user("and in winter?")]
+        assert client(keys[key]).chat.completions.create(model="ragsite", messages=told).conversation == (
+            listed.conversation
+        )
+    off = client(keys["listing"]).chat.completions.create(
+        model="ragsite", messages=[user(question)], extra_body={"list_sources": False}
+    )
+    assert said(off) == said(plain)
+
+
 def test_models_are_what_the_caller_may_ask(client, keys):
     *asked, embedder = [model.id for model in client().models.list()]
     assert asked == ["ragsite", "ragsite/library"]
@@ -156,13 +175,29 @@ def test_embeddings_are_the_vectors_that_the_site_searches_with(client):
     assert np.allclose(query.data[0].embedding, embedder.embed_query(texts[0]), atol=1e-5)
 
 
+def test_many_texts_are_embedded_in_one_call(client):
+    embedder, texts = conf.embedder(), [f"Pump {n}" for n in range(2048)]
+    found = client().embeddings.create(model=embedder.name, input=texts).data
+    assert [one.index for one in found] == list(range(2048))
+    for at in (0, 33, 2047):
+        assert np.allclose(found[at].embedding, embedder.embed_documents([texts[at]])[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "chat/completions/", "models/", "models/ragsite/", "embeddings/"])
+def test_a_closing_slash_changes_nothing(site, path):
+    body = {"messages": [user(QUESTION)]} if "chat" in path else {"model": conf.embedder().name, "input": "a"}
+    is_read = path.startswith("models")
+    response = httpx2.request("GET" if is_read else "POST", f"{site.url}/v1/{path}", json=None if is_read else body)
+    assert response.status_code == 200, response.text
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
         ({"input": []}, "input"),
         ({"input": ["a", " "]}, "input"),
         ({"input": [[1, 2]]}, "input"),
-        ({"input": ["a"] * 33}, "input"),
+        ({"input": ["a"] * 2049}, "input"),
         ({"input": "word " * 3000}, "input"),
         ({"input": "a", "dimensions": 7}, "dimensions"),
         ({"input": "a", "extra_body": {"input_type": "image"}}, "input_type"),

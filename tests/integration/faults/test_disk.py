@@ -28,6 +28,7 @@ from ragsite.machine import keep_ballast
 from retrieval.documents import ingestion, submission
 from retrieval.infrastructure import disk
 from retrieval.models import Document
+from tests.support.asking import token
 
 # A real file system of a few MiB, to be filled. Who may not mount one skips the tests, which say so.
 
@@ -257,7 +258,7 @@ class FillingGenerator:
     async def compose(self, *_given):
         self._small.fill()
         # More than fits into the pages that the tables have already, compressed as it will be.
-        yield "The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500))
+        yield token("The pump weighs 3450 grams [1]. " + " ".join(uuid.uuid4().hex for _ in range(1500)))
 
 
 def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatch):

@@ -226,7 +226,8 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
     assert client.get("/account/keys/").status_code == 302
     client.force_login(reader)
     made = client.post(
-        "/account/keys/", {"name": "Laptop", "scopes": ["search"], "collections": [collection.pk], "days": "90"}
+        "/account/keys/",
+        {"name": "Laptop", "scopes": ["search"], "collections": [collection.pk], "days": "90", "lists_sources": "on"},
     )
     secret = made.context["issued"].secret
     assert secret in made.content.decode()
@@ -236,6 +237,8 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
     key = ApiKey.objects.get()
     assert key.public_id in again
     assert (key.user, key.is_limited, list(key.collections.all())) == (reader, True, [collection])
+    assert key.lists_sources
+    assert "· list of sources" in again
     assert timedelta(days=89) < key.expires_at - timezone.now() <= timedelta(days=90)
     theirs = issue_key(User.objects.create_user("other"), "theirs", [Scope.ASK])
     assert client.post(f"/account/keys/{theirs.pk}/revoke/").status_code == 404
@@ -274,11 +277,12 @@ def test_the_command_makes_keys_and_accounts_for_programs(capsys, collection):
     with pytest.raises(CommandError, match="no account named robot"):
         call_command("create_key", "robot")
     call_command(
-        "create_key", "robot", "--service", "--scope", "ask", "--collection", "library", "--days", "30", "--rate", "5/s"
-    )
+        "create_key", "robot", "--service", "--scope", "ask", "--collection", "library", "--days", "30",
+        "--rate", "5/s", "--list-sources",
+    )  # fmt: skip
     key = ApiKey.objects.get(digest=digest_of(capsys.readouterr().out.strip()))
     assert not key.user.has_usable_password()
-    assert (key.scopes, key.is_limited, key.rate) == (["ask"], True, "5/s")
+    assert (key.scopes, key.is_limited, key.rate, key.lists_sources) == (["ask"], True, "5/s", True)
     with pytest.raises(CommandError, match="Write a rate"):
         call_command("create_key", "robot", "--rate", "often")
     with pytest.raises(CommandError, match="no collection named attic"):

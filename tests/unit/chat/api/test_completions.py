@@ -1,8 +1,16 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.api.completions import LONGEST_TEXT, MOST_TURNS, ChatCompletion, CompletionRequestSerializer
+from chat.api.completions import (
+    LONGEST_TEXT,
+    MOST_TURNS,
+    ChatCompletion,
+    CompletionRequestSerializer,
+    number_in_order,
+)
 from retrieval.types import Turn
 
 COMPLETION = ChatCompletion(
@@ -11,15 +19,16 @@ COMPLETION = ChatCompletion(
 SOURCES = [{"marker": 1, "content": "x" * 40}]
 
 
-def citation(at, start, document=9):
-    """A citation whose marker stands at ``at`` of the answer, and whose words stand at ``start`` of the document."""
-    place = {"marker_start": at, "marker_end": at + 3}
+def citation(at, start, document=9, marker=1):
+    """A citation whose marker is at ``at`` of the answer, and whose words are at ``start`` of the document."""
+    place = {"marker": marker, "marker_start": at, "marker_end": at + 2 + len(str(marker))}
+    place |= {"marked_start": None, "marked_end": None, "section": "Pumps", "page": 3, "page_unit": "page"}
     return {**place, "document": {"id": document, "title": "Catalogue", "url": ""}, "start": start, "end": 50}
 
 
-def answer(text, *citations, usage=None):
-    known = {"citations": list(citations), "refused": False, "usage": usage or {}, "repeats": False}
-    return {"answer": text, "near": [], "choices": [], **known}
+def answer(text, *citations, usage=None, notice="", statements=()):
+    known = {"citations": list(citations), "refused": False, "usage": usage or {}, "repeats": False, "notice": notice}
+    return {"answer": text, "near": [], "choices": [], "statements": list(statements), **known}
 
 
 def places(whole):
@@ -28,10 +37,63 @@ def places(whole):
     return [(message["content"][each["start_index"] : each["end_index"]], each["url"]) for each in found]
 
 
-def test_a_document_that_is_gone_has_no_address():
+def test_a_document_that_is_gone_leads_to_the_site_so_that_the_others_keep_their_numbers():
     whole = COMPLETION.whole(answer("A [1].", citation(2, 10, document=None)), SOURCES)
-    assert places(whole) == []
+    assert places(whole) == [("[1]", "https://docs.example/")]
     assert whole["citations"] == [citation(2, 10, document=None)]
+
+
+def cited_text(*parts):
+    """An answer put together of texts and markers, with a statement for each text."""
+    text, citations, statements = "", [], []
+    for part in parts:
+        if isinstance(part, int):
+            citations.append(citation(len(text), 10 * part, document=part, marker=part))
+            text += f"[{part}]"
+        else:
+            statements.append({"start": len(text), "end": len(text) + len(part), "markers": [], "best": None})
+            text += part
+    return answer(text, *citations, statements=statements)
+
+
+PARTS = st.lists(
+    st.integers(1, 12) | st.text("a `[]1\n", max_size=5).filter(lambda text: "[1]" not in text), max_size=9
+)
+
+
+@given(PARTS)
+def test_markers_are_numbered_in_order_of_appearance(parts):
+    before = cited_text(*parts)
+    sources = [{"marker": marker, "content": f"source {marker}"} for marker in range(1, 13)]
+    after, numbered = number_in_order(before, sources, {})
+    # By marker, in order of appearance.
+    numbers = {marker: at for at, marker in enumerate(dict.fromkeys(p for p in parts if isinstance(p, int)), 1)}
+    assert after["answer"] == "".join(f"[{numbers[p]}]" if isinstance(p, int) else p for p in parts)
+    for old, new in zip(before["citations"], after["citations"], strict=True):
+        assert (new["marker"], new["document"]) == (numbers[old["marker"]], old["document"])
+        assert after["answer"][new["marker_start"] : new["marker_end"]] == f"[{new['marker']}]"
+    texts = [part for part in parts if isinstance(part, str)]
+    assert [after["answer"][each["start"] : each["end"]] for each in after["statements"]] == texts
+    assert [each["marker"] for each in numbered] == list(range(1, 13))
+    assert {each["content"]: each["marker"] for each in numbered}.items() >= {
+        (f"source {marker}", number) for marker, number in numbers.items()
+    }
+    annotations = COMPLETION.cite(after)["annotations"]
+    assert [each["url_citation"]["url"] for each in annotations] == [
+        f"https://docs.example/documents/{marker}/?start={10 * marker}&end=50#passage" for marker in numbers
+    ]
+
+
+def test_the_text_ends_with_the_notice_and_with_the_sources_where_they_are_wanted():
+    told = answer("A [7]. B [3].", citation(2, 10, marker=7), citation(9, 20, 8, marker=3), notice="Quoted instead.")
+    sources = [{"marker": marker, "content": ""} for marker in range(1, 8)]
+    listed = replace(COMPLETION, lists_sources=True).whole(told, sources)["choices"][0]["message"]["content"]
+    short = COMPLETION.whole(told, sources)["choices"][0]["message"]["content"]
+    assert short == "A [1]. B [2].\n\nQuoted instead."
+    assert listed == (
+        f"{short}\n\n[1] Catalogue: https://docs.example/documents/9/?start=10&end=50#passage\n"
+        "[2] Catalogue: https://docs.example/documents/8/?start=20&end=50#passage"
+    )
 
 
 def test_tokens_are_those_of_the_model_or_reckoned_and_marked_so():
@@ -44,7 +106,7 @@ def test_tokens_are_those_of_the_model_or_reckoned_and_marked_so():
 def test_what_ask_calls_choices_has_another_name_beside_openais():
     offered = [{"label": "MX-9920-W", "question": "How heavy is the MX-9920-W?"}]
     whole = COMPLETION.whole({**answer("The documents do not answer this question."), "choices": offered}, SOURCES)
-    assert (whole["question_choices"], whole["sources"], whole["ignored"]) == (offered, SOURCES, ["temperature"])
+    assert (whole["question_choices"], whole["passages"], whole["ignored"]) == (offered, SOURCES, ["temperature"])
     (choice,) = whole["choices"]
     assert choice["message"]["content"].endswith("\n\nDid you mean:\n- How heavy is the MX-9920-W?")
 
@@ -99,6 +161,49 @@ def test_history_is_bounded_and_holds_nothing_that_cannot_be_stored():
     assert {len(turn.answer) for turn in history} == {LONGEST_TEXT}
 
 
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "turns"),
+    [
+        ([user([{"type": "text", "text": "What is it?"}, PICTURE]), reply("A pump.")], ()),
+        ([user([PICTURE]), reply("A pump."), user("a?"), reply("b")], (Turn("a?", "b"),)),
+        ([user([{"type": "input_audio", "input_audio": {}}])], ()),
+        ([user([{"type": "text", "text": "a?"}]), reply([{"type": "text", "text": "b"}])], (Turn("a?", "b"),)),
+        (
+            [
+                user("a?"),
+                {"role": "assistant", "content": None, "tool_calls": [CALL]},
+                {"role": "tool", "tool_call_id": "1", "content": "5"},
+                reply("b"),
+            ],
+            (Turn("a?", "b"),),
+        ),
+        ([user("a?"), {"role": "assistant", "tool_calls": [CALL], "content": "Let me see."}], (Turn("a?"),)),
+        (
+            [user("a?"), {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": ""}},
+             {"role": "function", "name": "f", "content": "5"}],
+            (Turn("a?"),),
+        ),
+        ([user("a?"), {**reply("b"), "reasoning_content": "Hm.", "reasoning": "Hm."}], (Turn("a?", "b"),)),
+        (
+            [user("a?"), reply([{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "b"}])],
+            (Turn("a?", "b"),),
+        ),
+    ],
+)  # fmt: skip
+def test_earlier_pictures_calls_and_thoughts_are_left_out(earlier, turns):
+    assert asked(*earlier, user("And its price?")) == ("And its price?", turns)
+
+
+@pytest.mark.parametrize("content", [[PICTURE], [{"type": "text", "text": "a?"}, PICTURE], None, []], ids=repr)
+def test_a_question_with_a_picture_is_refused(content):
+    errors = read([user("a?"), reply("b"), user(content)]).errors
+    assert "pictures" in str(errors["messages"][2]["content"])
+
+
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system"]), st.text(max_size=8))))
 def test_every_question_before_the_last_becomes_a_turn_in_order(said):
     questions = [text for role, text in said if role == "user"]
@@ -114,7 +219,8 @@ def test_every_question_before_the_last_becomes_a_turn_in_order(said):
         ("n", 2),
         ("n", True),
         ("n", "1"),
-        ("tools", [{"type": "function", "function": {"name": "f"}}]),
+        ("tool_choice", "required"),
+        ("tool_choice", "any"),
         ("tool_choice", {"type": "function", "function": {"name": "f"}}),
         ("function_call", {"name": "f"}),
         ("web_search_options", {}),
@@ -140,8 +246,13 @@ def test_what_would_change_the_answer_or_is_unknown_is_refused_in_a_sentence(nam
     [
         ("n", 1),
         ("tools", []),
+        ("tools", [{"type": "function", "function": {"name": "f"}}]),
+        ("functions", [{"name": "f"}]),
         ("tool_choice", "none"),
         ("tool_choice", "auto"),
+        ("function_call", "auto"),
+        *((name, 1) for name in ("top_k", "min_p", "repetition_penalty", "mirostat", "num_ctx", "keep_alive")),
+        *((name, {"a": 1}) for name in ("chat_template_kwargs", "options", "thinking", "reasoning")),
         ("response_format", {"type": "text"}),
         ("modalities", ["text"]),
         ("logprobs", False),

@@ -1,0 +1,19 @@
+"""Django's command, which first refuses a database that the migrations of this version do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.commands.migrate import Command as MigrateCommand
+from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
+
+from ragsite.operations.backups import version_trouble
+
+
+class Command(MigrateCommand):
+    def handle(self, *args: Any, **options: Any) -> None:
+        if trouble := version_trouble(MigrationRecorder(connections[options["database"]]).applied_migrations()):
+            raise CommandError(trouble)
+        super().handle(*args, **options)
