@@ -220,11 +220,14 @@ def case_of(answer: Answer) -> Case:
         sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
-        markers=tuple(
-            Marker(cited.marker, cited.marker_start, cited.marker_end)
-            for cited in sorted(answer.citations.all(), key=lambda cited: cited.marker_start)
-        ),
+        # Without citations the text shows which markers it has.
+        markers=_markers_of(answer) or None,
     )
+
+
+def _markers_of(answer: Answer) -> tuple[Marker, ...]:
+    cited = answer.citations.order_by("marker_start").values_list("marker", "marker_start", "marker_end")
+    return tuple(Marker(*each) for each in cited)
 
 
 def _source(saved: Mapping[str, Any]) -> ContextSource:

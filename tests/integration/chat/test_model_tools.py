@@ -235,7 +235,7 @@ async def test_a_server_that_knows_no_functions_is_asked_without_and_remembered(
     assert answer.generator == "tiny"
     await ask("May the pump MX-9920-W carry glycol?")
     assert ["tools" in request for request in model.requests] == [True, False, False]
-    assert "does not take tools" in caplog.text
+    assert "without tools from now on" in caplog.text
 
 
 async def test_a_model_that_declines_after_a_call_is_answered_by_the_passage(parts, model):
