@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _t
 from lxml import etree
 
 from retrieval.infrastructure import deadline
+from retrieval.infrastructure.encryption import origin_of
 from retrieval.infrastructure.model_server import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -146,7 +147,7 @@ class Client:
         headers: Mapping[str, str] = {},
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self._origin = httpx2.URL(origin)
+        self._origin = origin_of(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
         self._request_seconds = request_seconds
@@ -194,7 +195,7 @@ class Client:
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
     ) -> Response:
-        is_own = _origin(httpx2.URL(url)) == _origin(self._origin)
+        is_own = origin_of(url) == self._origin
         own_headers = self._headers if is_own else {}
         auth = self._auth if is_own else None
         try:
@@ -303,10 +304,6 @@ def _pause(response: Response) -> timedelta:
     except (ValueError, TypeError, OverflowError):
         pause = timedelta(minutes=1)
     return min(max(pause, timedelta(seconds=10)), LONGEST_PAUSE)
-
-
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
 def _host(url: str) -> str:
