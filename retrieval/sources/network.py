@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -31,11 +32,15 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
+from retrieval.text.encodings import encoding_of_xml
 
 
 def parse_xml(data: bytes) -> etree._Element:
     """Raises: ValueError for what is no XML."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    encoding = encoding_of_xml(data)
+    parser = etree.XMLParser(
+        encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
@@ -120,6 +125,12 @@ class Response:
     @property
     def media_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str:
+        """The label of its encoding, as the server names it; empty if it names none."""
+        found = re.search(r"charset=[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.I)
+        return found[1] if found else ""
 
     @property
     def validators(self) -> dict[str, str]:
