@@ -36,7 +36,7 @@ _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Django, with two checks that it lacks: of the size of a body, and of the encodings that a request names."""
+    """Django, with checks that it lacks: of a body's size, of the host, and of the encodings that a request names."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -46,6 +46,9 @@ class _Handler(ASGIHandler):
             await self.send_response(_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
+        hosts = sum(name == b"host" for name, _value in scope["headers"])
+        if hosts > 1 or (not hosts and scope["http_version"] == "1.1"):
+            return None, _refusal(scope, 400, "The request must name its host, once.")
         parsed = (value for name, value in scope["headers"] if name in (b"content-type", b"accept"))
         if any(map(_NAMES_AN_ENCODING.search, parsed)):
             return None, _refusal(scope, 400, "A parameter of a header must not name an encoding.")
@@ -66,6 +69,10 @@ _django = _Handler()
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
+    elif scope["type"] == "websocket":
+        # The server answers 403.
+        await receive()
+        await send({"type": "websocket.close"})
     else:
         await _django(scope, receive, send)
 
