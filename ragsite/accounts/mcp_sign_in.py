@@ -24,7 +24,7 @@ from allauth.idp.oidc.internal.resources import get_resources
 from allauth.idp.oidc.models import Client, Token
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import BadRequest, ValidationError
-from django.db import transaction
+from django.db import DataError, transaction
 from django.db.models import Max, QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -62,7 +62,7 @@ KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
 class Adapter(DefaultOIDCAdapter):
     def generate_client_secret(self) -> str:
-        """Without signs that a program percent-encodes before it sends them (RFC 6749, 2.3.1)."""
+        """Return a secret without signs that programs percent-encode before they send them (RFC 6749, 2.3.1)."""
         return secrets.token_urlsafe(48)
 
     scope_display = {
@@ -108,8 +108,9 @@ class AuthorizationView(views.AuthorizationView):
             problem = {"error": "invalid_request", "error_description": "PKCE with S256 is required."}
             if state := request.GET.get("state"):
                 problem["state"] = state
-            return views._ClientHttpResponseRedirect(add_query_params(address, problem))
-        response: HttpResponse = super().get(request, *args, **options)
+            response: HttpResponse = views._ClientHttpResponseRedirect(add_query_params(address, problem))
+        else:
+            response = super().get(request, *args, **options)
         return response
 
     def dispatch(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
@@ -140,8 +141,8 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # Longer than any token that was issued for it.
-            defaults={"expires_at": timezone.now() + timedelta(seconds=2 * app_settings.REFRESH_TOKEN_EXPIRES_IN)},
+            # The code itself is valid for a minute. Whoever finds it later shall not sign the program out.
+            defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:
             Token.objects.filter(**used.data, created_at__gte=used.created_at).delete()
@@ -169,16 +170,12 @@ class RegistrationView(views.ClientRegistrationView):
 
 
 def server_metadata(request: HttpRequest) -> JsonResponse:
-    """The addresses and abilities of the server that lets programs in (RFC 8414)."""
-    names = {
-        "authorization_endpoint": "authorization",
-        "token_endpoint": "token",
-        "revocation_endpoint": "revoke",
-        "registration_endpoint": "client_registration",
-    }
+    """Return the addresses and abilities of the server that lets programs in (RFC 8414)."""
+    names = {"authorization": "authorization", "token": "token", "revocation": "revoke"}
+    names["registration"] = "client_registration"
     metadata = {
         "issuer": get_adapter().get_issuer(),
-        **{key: request.build_absolute_uri(reverse(f"idp:oidc:{name}")) for key, name in names.items()},
+        **{f"{key}_endpoint": request.build_absolute_uri(reverse(f"idp:oidc:{name}")) for key, name in names.items()},
         "code_challenge_methods_supported": ["S256"],
         "grant_types_supported": sorted(_GRANTS),
         "response_types_supported": ["code"],
@@ -189,14 +186,14 @@ def server_metadata(request: HttpRequest) -> JsonResponse:
 
 
 def _guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return the view, with 400 for texts that the libraries cannot read: NUL, half characters, broken addresses."""
+    """Return the view, with 400 for text that the libraries and PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
     def guarded(request: HttpRequest) -> HttpResponseBase:
         try:
             if not _NUL.search(f"{request.META['QUERY_STRING']}&".encode() + request.body):
                 return view(request)
-        except (ValueError, RecursionError, ValidationError) as error:
+        except (ValueError, RecursionError, ValidationError, DataError) as error:
             logger.info("%s was refused: %s.", request.path, type(error).__name__)
         return JsonResponse({"error": "invalid_request", "error_description": "It cannot be read."}, status=400)
 
@@ -205,7 +202,7 @@ def _guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespons
 
 @receiver(sweeping, dispatch_uid="ragsite.forget_programs")
 def forget_programs(**_options: Any) -> None:
-    """Delete tokens that have expired, and programs that registered long ago and that nobody lets in."""
+    """Delete tokens that have expired, and registrations of programs that no person has let in for a day."""
     Token.objects.expired().delete()
     long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
@@ -263,7 +260,7 @@ _pages = [
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),
-    path("accounts/programs/<str:client_id>/revoke/", revoke_program, name="account_program_revoke"),
+    path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
     # Programs look for the first; some know the one of OpenID Connect alone.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)$", server_metadata),
     # allauth names its addresses so.

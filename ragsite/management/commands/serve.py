@@ -55,8 +55,8 @@ class Command(BaseCommand):
         if trouble := interrupted_restore():
             raise CommandError(trouble)
         # In a child, so that what preparing alone loads (models, the readers of files) is gone when it is done.
-        unheard = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-        with ProcessPoolExecutor(1, mp_context=get_context("fork"), **unheard) as child:
+        fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
+        with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare)
             try:
                 preload()

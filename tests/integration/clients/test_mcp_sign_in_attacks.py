@@ -197,8 +197,11 @@ def test_what_cannot_be_read_is_a_bad_request(site, client_id, path):
             answer = httpx.post(address, data=form)
             assert answer.status_code == 400 if value == "a\0b" else answer.status_code < 500, name
         assert httpx.post(f"{address}?{name}=a%00b", data={}).status_code == 400
-    basic = {"Authorization": "Basic " + base64.b64encode(b"\xff\0:x").decode()}
-    assert httpx.post(address, data={"grant_type": "refresh_token"}, headers=basic).status_code < 500
+    for name in (b"\xff\0:x", b"a\0b:x", b"a:\0", b":"):
+        basic = {"Authorization": f"Basic {base64.b64encode(name).decode()}"}
+        for grant in ("refresh_token", "authorization_code"):
+            form = {"grant_type": grant, "code": "x", "refresh_token": "x", "token": "x"}
+            assert httpx.post(address, data=form, headers=basic).status_code < 500, (name, grant)
     assert httpx.get(f"{address}?a&=b;%zz").status_code < 500
 
 
@@ -232,6 +235,12 @@ def test_and_one_for_a_refresh_token(site, client_id, person):
     statuses, given = at_once(lambda: refresh(site, client_id, tokens))
     assert statuses == [200, *[400] * 11]
     assert may_enter(site, given[0].json())
+
+
+def test_a_program_without_a_name_is_revoked_for_none(person):
+    page = person.get("/accounts/")
+    form, headers = hidden(page.text), {"Referer": f"{person.base_url}/accounts/"}
+    assert person.post("/accounts/programs/a%00b/revoke/", data=form, headers=headers).status_code == 404
 
 
 def test_programs_that_are_let_in_by_none_are_forgotten(site, client_id, person):
