@@ -29,7 +29,7 @@ def main() -> None:
             raise
         raise SystemExit("PostgreSQL has no pgvector: install it on that server, then start again.") from None
     except OSError as error:
-        if error.errno not in UNUSABLE:
+        if error.errno not in UNUSABLE or not error.filename:
             raise
         problem = f"{error.filename} cannot be used: {error.strerror}."
         raise SystemExit(f"{problem} Give this account the right to write to DATA_DIR, or set another one.") from None

@@ -141,7 +141,7 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # The code itself is valid for a minute. Whoever finds it later shall not sign the program out.
+            # The code is valid for a minute. A stranger who finds it days later cannot sign the program out.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:

@@ -54,7 +54,7 @@ HARMLESS = {
     *("namespace", "region", "bucket", "key_prefix", "access_key", "path"),
 }
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def secret_name(kind):
@@ -115,6 +115,7 @@ def test_a_request_that_runs_meanwhile_does_not_bring_a_removed_one_back(collect
     assert all_options(Source.objects.get())["password"] == "mine"
 
 
+@pytest.mark.django_db(transaction=True)
 def test_two_requests_at_once_never_send_the_old_one_to_the_new_server(collection):
     make_source(collection, "feed", {"url": URL, "content": "page", "password": SECRET})
     barrier = threading.Barrier(4)
