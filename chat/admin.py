@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -26,7 +26,7 @@ from retrieval.exceptions import ImproperModel, RetrievalError
 from retrieval.infrastructure.chat_endpoint import ChatEndpoint
 from retrieval.infrastructure.record import tell
 from retrieval.sources.network import resolve
-from retrieval.sources.options import SecretField
+from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
@@ -188,7 +188,7 @@ class QuestionBudgetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generi
 
 
 class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    api_key = SecretField(label=_("API key"), help_text=_("Encrypted, and never shown again. Empty: as it is."))
+    api_key = SecretField(label=_("API key"))
 
     class Meta:
         model = LanguageModel
@@ -227,12 +227,8 @@ class LanguageModelAdmin(PageAdmin):
     def save_model(self, request: HttpRequest, obj: LanguageModel, form: Any, change: bool) -> None:
         if form.cleaned_data["api_key"]:
             obj.api_key = form.cleaned_data["api_key"]
-        elif obj.secret and obj.base_url != form.initial.get("base_url"):
-            obj.api_key = ""
-            messages.warning(
-                request, _t("The address changed, so the stored API key was removed. Enter the key again.")
-            )
         super().save_model(request, obj, form, change)
+        warn_of_removed_secret(request, obj)
 
     def get_urls(self) -> list[URLPattern]:
         test = self.button_path("<int:pk>/test/", self.test_view, "languagemodel_test", "chat.change_languagemodel")

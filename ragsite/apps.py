@@ -25,6 +25,8 @@ class RagsiteConfig(AppConfig):
         from ragsite.operations.audited_models import watch_all
 
         watch_all()
+        if settings.MCP_SIGN_IN:
+            from ragsite.accounts import mcp_sign_in  # noqa: F401  (its sweep registers itself)
         # The queue's first users are documents: it follows their tables.
         post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
         # The roles name permissions of all apps, and this is the last one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
@@ -18,6 +19,7 @@ django.setup(set_prefix=False)
 from ragsite.http.errors import refusal  # noqa: E402
 from ragsite.http.middleware import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 from ragsite.operations import telemetry  # noqa: E402  # these need the settings
+from retrieval.text.encodings import codec_of  # noqa: E402
 
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -29,8 +31,12 @@ SAVE_SECONDS = 3.0
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
+# Django would decode such a parameter (RFC 2231) with any codec of Python.
+_NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
+
+
 class _Handler(ASGIHandler):
-    """Django, with two checks that it lacks: of the size of a body, and of a charset that decodes to no text."""
+    """Django, with checks that it lacks: of a body's size, of the host, and of the encodings that a request names."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -40,8 +46,14 @@ class _Handler(ASGIHandler):
             await self.send_response(_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
+        hosts = sum(name == b"host" for name, _value in scope["headers"])
+        if hosts > 1 or (not hosts and scope["http_version"] == "1.1"):
+            return None, _refusal(scope, 400, "The request must name its host, once.")
+        parsed = (value for name, value in scope["headers"] if name in (b"content-type", b"accept"))
+        if any(map(_NAMES_AN_ENCODING.search, parsed)):
+            return None, _refusal(scope, 400, "A parameter of a header must not name an encoding.")
         request, refused = super().create_request(add_content_length(scope, body_file), body_file)
-        if request is None or not request.encoding or codecs.lookup(request.encoding)._is_text_encoding:
+        if request is None or not request.encoding or codec_of(codecs.lookup(request.encoding).name):
             return request, refused
         return None, _refusal(scope, 400, "The charset in the Content-Type is not one of text.")
 
@@ -57,6 +69,10 @@ _django = _Handler()
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
+    elif scope["type"] == "websocket":
+        # The server answers 403.
+        await receive()
+        await send({"type": "websocket.close"})
     else:
         await _django(scope, receive, send)
 

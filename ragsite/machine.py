@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import http.client
 import math
 import os
@@ -15,6 +16,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -32,6 +34,20 @@ BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
 # With less than this left, the ballast goes.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
+
+
+def hold(path: Path) -> IO[bytes] | None:
+    """Return the file, locked until it is closed or this process ends; None when another process has it.
+
+    The lock is this process's alone: its children neither have it nor keep it.
+    """
+    file = path.open("ab")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
 
 
 def available_cores(root: Path = _CGROUPS) -> int:

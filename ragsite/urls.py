@@ -53,19 +53,7 @@ urlpatterns = [
 ]
 
 if settings.MCP_SIGN_IN:
-    from allauth.idp.oidc.views import configuration
-
-    from ragsite.accounts.mcp_sign_in import AuthorizationView, SignedInMcpView, revoke_program
-
-    urlpatterns = [
-        re_path(r"^mcp/?$", SignedInMcpView.as_view(), name="mcp"),
-        path("identity/o/authorize", AuthorizationView.as_view()),
-        path("accounts/programs/<str:client_id>/revoke/", revoke_program, name="account_program_revoke"),
-        # Where clients look first (RFC 8414); allauth has the one of OpenID Connect.
-        re_path(r"^\.well-known/oauth-authorization-server(?:/mcp)?/?$", configuration),
-        path("", include("allauth.idp.urls")),
-        *urlpatterns,
-    ]
+    urlpatterns = [path("", include("ragsite.accounts.mcp_sign_in")), *urlpatterns]
 
 handler400 = "ragsite.http.errors.bad_request"
 handler403 = "ragsite.http.errors.permission_denied"

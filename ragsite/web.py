@@ -182,6 +182,9 @@ def on_starting(server: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     shared_metrics.share(settings.DATA_DIR)
     preload()
+    from ragsite.operations.backups import remove_leftovers
+
+    remove_leftovers()
     load_model()
     # As streams give theirs back while they wait for a model, each process keeps a few.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))

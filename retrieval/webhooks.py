@@ -20,15 +20,14 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from retrieval.exceptions import LeaseLost, RetrievalError
-from retrieval.infrastructure.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.infrastructure.encryption import SecretUnreadable, decrypt
 from retrieval.infrastructure.jobs import acquire_lease, heartbeat, sweeping
-from retrieval.models import Webhook, WebhookDelivery
+from retrieval.models import WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused
 
 logger = logging.getLogger(__name__)
 
-PURPOSE = "retrieval.webhooks"
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
@@ -38,10 +37,6 @@ KEPT_FOR = timedelta(days=7)
 
 def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
-
-
-def set_secret(webhook: Webhook, secret: str) -> None:
-    webhook.secret = encrypt(PURPOSE, secret)
 
 
 def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
@@ -94,7 +89,7 @@ def _send(delivery: WebhookDelivery) -> int:
         "Content-Type": "application/json",
         "webhook-id": name,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(decrypt(PURPOSE, webhook.secret), name, timestamp, body),
+        "webhook-signature": sign(decrypt(webhook.SECRET_PURPOSE, webhook.secret), name, timestamp, body),
     }
     with Client(webhook.address, request_seconds=REQUEST_SECONDS) as client:
         answer = client.request(

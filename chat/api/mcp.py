@@ -24,7 +24,7 @@ from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 from drf_spectacular.utils import extend_schema
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import APIException, NotFound, ParseError, ValidationError
+from rest_framework.exceptions import APIException, NotFound, ParseError, PermissionDenied, ValidationError
 from rest_framework.request import Request
 
 from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
@@ -81,7 +81,13 @@ class McpView(AskersView):
         return f'Bearer resource_metadata="{metadata}"'
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A call of a tool is held to the scope and the limit of its tool, and refused as other calls of the API."""
+        """A call of a tool is held to the scope and the limit of its tool, and refused as other calls of the API.
+
+        A page of another site is refused: a browser would send it with what the person may do.
+        """
+        origin = request.headers.get("Origin")
+        if origin is not None and origin.partition("://")[2].lower() != request.get_host().lower():
+            raise PermissionDenied("A page of another site may not call /mcp.")
         message = request.data if request.method == "POST" else None
         if isinstance(message, list):
             raise ParseError("Send one message in a request.")
@@ -182,7 +188,8 @@ def _server() -> Server[Any]:
         view: McpView = context.request.scope["ragsite.view"]
         return await view.call(params.name, params.arguments or {})
 
-    return Server("ragsite", instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+    handlers: dict[str, Any] = {"on_list_tools": list_tools, "on_call_tool": call_tool}
+    return Server("ragsite", version=settings.VERSION, instructions=_INSTRUCTIONS, **handlers)
 
 
 # Tools ---------------------------------------------------------------------------------------------------------------

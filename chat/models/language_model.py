@@ -12,11 +12,9 @@ from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.encryption import decrypt, encrypt
+from retrieval.infrastructure.encryption import SecretHolder, decrypt, origin_of
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import SourceUnavailable
-
-PURPOSE = "chat.language_models"
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
@@ -30,11 +28,13 @@ def _resolve(host: str, port: int) -> Sequence[str]:
         raise httpcore2.ConnectError(str(error)) from error
 
 
-class LanguageModel(models.Model):
+class LanguageModel(SecretHolder):
     """A language model that may write answers, beside the one of OPENAI_BASE_URL and OPENAI_MODEL.
 
     ``secret`` is the encrypted key of its server; empty if it needs none. Prices are per million tokens.
     """
+
+    SECRET_PURPOSE = "chat.language_models"  # noqa: S105 (the name of a purpose)
 
     name = models.CharField(
         _("name"),
@@ -103,11 +103,15 @@ class LanguageModel(models.Model):
     @property
     def api_key(self) -> str:
         """The decrypted key. Raises: SecretUnreadable."""
-        return decrypt(PURPOSE, self.secret) if self.secret else ""
+        return decrypt(self.SECRET_PURPOSE, self.secret) if self.secret else ""
 
     @api_key.setter
     def api_key(self, key: str) -> None:
-        self.secret = encrypt(PURPOSE, key) if key else ""
+        self.give_secret(key)
+
+    @property
+    def destination(self) -> object:
+        return origin_of(self.base_url)
 
 
 class ModelTrial(models.Model):

@@ -6,21 +6,34 @@ token has the person's own rights, narrowed to the scopes, at /mcp alone.
 
 from __future__ import annotations
 
+import json
+import logging
+import re
+import secrets
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from allauth.idp.oidc import views
-from allauth.idp.oidc.adapter import DefaultOIDCAdapter
+from allauth.core.internal.httpkit import add_query_params
+from allauth.idp.oidc import app_settings, views
+from allauth.idp.oidc.adapter import DefaultOIDCAdapter, get_adapter
 from allauth.idp.oidc.contrib.rest_framework.authentication import TokenAuthentication
+from allauth.idp.oidc.internal.clientkit import is_redirect_uri_allowed
+from allauth.idp.oidc.internal.resources import get_resources
 from allauth.idp.oidc.models import Client, Token
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import ValidationError
+from django.core.exceptions import BadRequest, ValidationError
+from django.db import DataError, transaction
 from django.db.models import Max, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, include, path, re_path, reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
@@ -31,13 +44,27 @@ from chat.api.mcp import McpView
 from ragsite.accounts.claims import is_forgotten
 from ragsite.accounts.keys import PREFIX, KeyAuthentication
 from ragsite.operations.audit_log import record
+from retrieval.infrastructure.jobs import sweeping
 from retrieval.key_limits import KeyLimits, Scope, set_limits
+
+logger = logging.getLogger(__name__)
 
 SCOPES = (Scope.SEARCH, Scope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
+REGISTRATION_BYTES = 8 * 1024
+# The rest of what a program says of itself is not read, and not kept.
+_KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
+_NUL = re.compile(rb"\0|%00|\\u0000")
+# A browser runs or reads these itself, instead of handing them to the program.
+_REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
+KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
 
 class Adapter(DefaultOIDCAdapter):
+    def generate_client_secret(self) -> str:
+        """Return a secret without signs that programs percent-encode before they send them (RFC 6749, 2.3.1)."""
+        return secrets.token_urlsafe(48)
+
     scope_display = {
         Scope.SEARCH: _("Find and read the documents that you may read"),
         Scope.ASK: _("Ask questions in your name"),
@@ -48,15 +75,11 @@ class Adapter(DefaultOIDCAdapter):
         if not _GRANTS.issuperset(client.get_grant_types()) or client.get_response_types() != ["code"]:
             raise ValidationError("Programs are let in by the authorization code grant alone.")
         for address in map(urlsplit, client.get_redirect_uris()):
-            if address.scheme == "http" and address.hostname not in ("localhost", "127.0.0.1", "::1"):
-                raise ValidationError("A redirect address must be https, or on the program's own machine.")
+            is_elsewhere = address.scheme == "http" and address.hostname not in ("localhost", "127.0.0.1", "::1")
+            if is_elsewhere or address.scheme in _REFUSED_SCHEMES:
+                raise ValidationError("A redirect address must be https, or lead to a program on its own machine.")
         client.set_scopes(list(SCOPES))
         client.set_default_scopes(list(SCOPES))
-
-    def populate_server_metadata(self, data: dict[str, Any]) -> None:
-        data["scopes_supported"] = list(SCOPES)
-        data["grant_types_supported"] = sorted(_GRANTS)
-        data["response_types_supported"] = ["code"]
 
     def validate_resource_uris(self, *, uris: list[str], **_options: Any) -> None:
         if any(uri.rstrip("/") not in (self.get_issuer(), self.get_issuer() + reverse("mcp")) for uri in uris):
@@ -68,6 +91,28 @@ class AuthorizationView(views.AuthorizationView):
 
     template_name = "account/let_in.html"
 
+    def get(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
+        """Raises: BadRequest before anything is sent to an address that is not the program's."""
+        address = request.GET.get("redirect_uri", "")
+        client = Client.objects.filter(pk=request.GET.get("client_id", "")).first()
+        own = client.get_redirect_uris() if client and urlsplit(address).scheme not in _REFUSED_SCHEMES else []
+        # Reading the port raises ValueError for one that is no number.
+        if not is_redirect_uri_allowed(address, own, False) or urlsplit(address).port == 0:
+            raise BadRequest("The program is not known, or the address is none of its own.")
+        get_resources(request)
+        if any(len(values) > 1 for name, values in request.GET.lists() if name != "resource"):
+            raise BadRequest("A parameter occurs twice.")
+        if "none" in request.GET.get("prompt", "").split():
+            raise BadRequest("The person is always asked: prompt=none is not offered.")
+        if not request.GET.get("code_challenge") or request.GET.get("code_challenge_method") != "S256":
+            problem = {"error": "invalid_request", "error_description": "PKCE with S256 is required."}
+            if state := request.GET.get("state"):
+                problem["state"] = state
+            response: HttpResponse = views._ClientHttpResponseRedirect(add_query_params(address, problem))
+        else:
+            response = super().get(request, *args, **options)
+        return response
+
     def dispatch(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
         response: HttpResponseBase = super().dispatch(request, *args, **options)
         # Its form leads on to the program.
@@ -77,6 +122,90 @@ class AuthorizationView(views.AuthorizationView):
     def get_context_data(self, **context: Any) -> dict[str, Any]:
         redirect = self._request_info.get("redirect_uri") or ""
         return {**super().get_context_data(**context), "leads_to": urlsplit(redirect).netloc or redirect}
+
+
+class TokenView(views.TokenView):
+    @transaction.atomic
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Issue tokens, once for a code and once for a refresh token, also when requests come at the same time.
+
+        A code that is used again revokes the tokens that were issued for it, and those that followed them.
+        """
+        answer: HttpResponse
+        if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
+            # Of several requests with one token, the later ones find it replaced.
+            hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
+            Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
+            answer = super().post(request)
+            return answer
+        used, is_first = Token.objects.get_or_create(
+            type=Token.Type.AUTHORIZATION_CODE,
+            hash=get_adapter().hash_token(request.POST.get("code", "")),
+            # The code is valid for a minute. A stranger who finds it days later cannot sign the program out.
+            defaults={"expires_at": timezone.now() + timedelta(days=1)},
+        )
+        if not is_first:
+            Token.objects.filter(**used.data, created_at__gte=used.created_at).delete()
+            return JsonResponse({"error": "invalid_grant"}, status=400)
+        answer = super().post(request)
+        if answer.status_code == 200:
+            hashed = get_adapter().hash_token(json.loads(answer.content)["access_token"])
+            issued = Token.objects.get(type=Token.Type.ACCESS_TOKEN, hash=hashed)
+            used.data = {"client_id": issued.client_id, "user_id": issued.user_id}
+            used.save()
+        else:
+            used.delete()
+        return answer
+
+
+class RegistrationView(views.ClientRegistrationView):
+    def _get_client_metadata(self) -> dict[str, Any] | None:
+        if len(self.request.body) > REGISTRATION_BYTES:
+            return None
+        said = super()._get_client_metadata() or {}
+        kept = {name: said[name] for name in _KEPT if name in said}
+        # allauth would read JSON in a text again.
+        lists = (kept.get(name, []) for name in ("redirect_uris", "grant_types", "response_types"))
+        return kept if all(isinstance(each, list) for each in lists) else None
+
+
+def server_metadata(request: HttpRequest) -> JsonResponse:
+    """Return the addresses and abilities of the server that lets programs in (RFC 8414)."""
+    names = {"authorization": "authorization", "token": "token", "revocation": "revoke"}
+    names["registration"] = "client_registration"
+    metadata = {
+        "issuer": get_adapter().get_issuer(),
+        **{f"{key}_endpoint": request.build_absolute_uri(reverse(f"idp:oidc:{name}")) for key, name in names.items()},
+        "code_challenge_methods_supported": ["S256"],
+        "grant_types_supported": sorted(_GRANTS),
+        "response_types_supported": ["code"],
+        "scopes_supported": list(SCOPES),
+        "token_endpoint_auth_methods_supported": app_settings.AUTH_METHODS,
+    }
+    return JsonResponse(metadata, headers={"Access-Control-Allow-Origin": "*"})
+
+
+def _guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Return the view, with 400 for text that the libraries and PostgreSQL cannot read, such as NUL or `http://[`."""
+
+    @csrf_exempt
+    def guarded(request: HttpRequest) -> HttpResponseBase:
+        try:
+            if not _NUL.search(f"{request.META['QUERY_STRING']}&".encode() + request.body):
+                return view(request)
+        except (ValueError, RecursionError, ValidationError, DataError) as error:
+            logger.info("%s was refused: %s.", request.path, type(error).__name__)
+        return JsonResponse({"error": "invalid_request", "error_description": "It cannot be read."}, status=400)
+
+    return guarded
+
+
+@receiver(sweeping, dispatch_uid="ragsite.forget_programs")
+def forget_programs(**_options: Any) -> None:
+    """Delete tokens that have expired, and registrations of programs that no person has let in for a day."""
+    Token.objects.expired().delete()
+    long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
+    Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
 def programs_of(user: Any) -> QuerySet[Client]:
@@ -121,3 +250,19 @@ class SignedInMcpView(McpView):
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         return [TokenOrKey(is_only=True)]
+
+
+_pages = [
+    path("authorize", _guarded(AuthorizationView.as_view()), name="authorization"),
+    path("api/token", _guarded(TokenView.as_view()), name="token"),
+    path("api/revoke", _guarded(views.revoke), name="revoke"),
+    path("api/clients", _guarded(RegistrationView.as_view()), name="client_registration"),
+]
+urlpatterns: list[URLPattern | URLResolver] = [
+    re_path(r"^mcp/?$", SignedInMcpView.as_view(), name="mcp"),
+    path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
+    # Programs look for the first; some know the one of OpenID Connect alone.
+    re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),
+    # allauth names its addresses so.
+    path("identity/o/", include(([path("", include((_pages, "oidc")))], "idp"))),
+]

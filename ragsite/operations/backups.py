@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
+from ragsite import machine
 from ragsite.postgres.embedded import EmbeddedPostgresError, binaries
 from retrieval.documents.storage import is_in_a_folder
 from retrieval.index.distribution import has_citus
@@ -56,6 +58,30 @@ class Manifest:
     files: int
 
 
+@contextlib.contextmanager
+def _working_in(*folders: Path) -> Iterator[list[Path]]:
+    """New folders for unfinished work, one in each of ``folders``; what was left of work that was killed is removed.
+
+    Raises: BackupError while another process works so.
+    """
+    data_dir = Path(settings.DATA_DIR)
+    lock = machine.hold(data_dir / ".backup-lock")
+    if lock is None:
+        raise BackupError("Another backup or restore is running: wait until it has ended.")
+    # Several sites may keep their backups in one folder.
+    prefix = f".ragsite-{hashlib.sha256(bytes(data_dir)).hexdigest()[:8]}-"
+    with lock, contextlib.ExitStack() as stack:
+        for left in (left for folder in {data_dir, *folders} for left in folder.glob(f"{prefix}*")):
+            shutil.rmtree(left, ignore_errors=True)
+        yield [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=folder))) for folder in folders]
+
+
+def remove_leftovers() -> None:
+    """Remove what a backup or a restore that was killed left in DATA_DIR, unless another one works there."""
+    with contextlib.suppress(BackupError), _working_in():
+        pass
+
+
 def make_backup(file: Path) -> Manifest:
     """Write the database and the originals of its documents, as they were at one moment, to ``file``.
 
@@ -66,15 +92,12 @@ def make_backup(file: Path) -> Manifest:
         raise BackupError(f"{file} is there already: choose another name.")
     try:
         # In DATA_DIR, so that originals can be linked: that is quick, and keeps those that are deleted meanwhile.
-        with (
-            tempfile.TemporaryDirectory(prefix="backup-", dir=settings.DATA_DIR) as held,
-            tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as unfinished,
-        ):
-            manifest = _collect(Path(held))
-            whole = Path(unfinished) / file.name
+        with _working_in(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
+            manifest = _collect(held)
+            whole = unfinished / file.name
             with whole.open("wb") as output:
                 with tarfile.open(fileobj=output, mode="w") as archive:
-                    for path in Path(held).iterdir():
+                    for path in held.iterdir():
                         archive.add(path, path.name)
                 output.flush()
                 os.fsync(output.fileno())
@@ -157,11 +180,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     """
     _refuse_citus()
     try:
-        with (
-            tarfile.open(file) as archive,
-            tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as folder,
-        ):
-            unpacked = Path(folder)
+        with tarfile.open(file) as archive, _working_in(Path(settings.DATA_DIR)) as (unpacked,):
             archive.extractall(unpacked, filter="data")
             manifest = _read_manifest(unpacked / MANIFEST)
             _check_target(replace=replace)

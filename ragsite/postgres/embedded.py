@@ -94,9 +94,9 @@ class EmbeddedPostgres:
         with self._start_or_stop_lock():
             fcntl.flock(users_file, fcntl.LOCK_SH)
             self._users_file, self._user_pid = users_file, os.getpid()
+            atexit.register(self.release)
             self.ensure_running()
             self.ensure_guarded()
-        atexit.register(self.release)
 
     def release(self) -> None:
         """Stop counting this process as a user; the last user stops the server."""

@@ -17,6 +17,8 @@ from ragsite.settings.search import *
 from ragsite.settings.services import *
 
 refuse_gone()
+VERSION = "0.1.0"
+
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
 # Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")

@@ -128,6 +128,15 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
         return super().has_change_permission(request)
 
 
+class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Rows that hold texts of any collection, without a rule that says of which: shown to superusers alone."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return is_superuser(request.user)
+
+    has_add_permission = has_change_permission = has_delete_permission = has_view_permission
+
+
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """An admin with pages of its own, whose object page shows more than the object's fields."""
 

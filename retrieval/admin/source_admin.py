@@ -30,7 +30,7 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights import source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import save_source, store_options
+from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
 from retrieval.sources.protocol import Connector
 from retrieval.sources.states import standing_of, standings_of
 
@@ -197,6 +197,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         # What was changed is tried at once.
         obj.next_run_at = None
         save_source(obj)
+        warn_of_removed_secret(request, obj)
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, Any]:
         standing = standing_of(obj)

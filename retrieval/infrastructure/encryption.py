@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from typing import Any
 
+import httpx2
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
+from django.db import models, transaction
 from django.utils.encoding import force_bytes
 
 from retrieval.exceptions import RetrievalError
@@ -33,3 +36,46 @@ def _fernet(purpose: str) -> MultiFernet:
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     derived = [hashlib.sha256(f"ragsite.{purpose}:".encode() + force_bytes(key)).digest() for key in keys]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])
+
+
+def origin_of(address: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of a web address; of another text, the text in place of the host."""
+    try:
+        url = httpx2.URL(address)
+    except httpx2.InvalidURL:
+        return "", address, None
+    return url.scheme, url.host or address.lower(), url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+class SecretHolder(models.Model):
+    """A row whose ``secret`` was given for one destination. Saving it with another destination removes the secret.
+
+    Only ``give_secret`` stores another secret, so that a request cannot write back one that was replaced meanwhile.
+    """
+
+    SECRET_PURPOSE: str
+    secret: models.TextField[str, str]
+    is_secret_given = was_secret_removed = False
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **options: Any) -> None:
+        with transaction.atomic():
+            stored = type(self)._default_manager.select_for_update(no_key=True).filter(pk=self.pk).first()
+            if stored is not None and not self.is_secret_given:
+                self.secret = stored.secret if stored.destination == self.destination else ""
+                self.was_secret_removed = bool(stored.secret and not self.secret)
+            if options.get("update_fields") is not None:
+                options["update_fields"] = {*options["update_fields"], "secret"}
+            super().save(*args, **options)
+        self.is_secret_given = False
+
+    @property
+    def destination(self) -> object:
+        """The server that the secret is for, and its protection on the way."""
+        raise NotImplementedError
+
+    def give_secret(self, text: str) -> None:
+        self.secret = encrypt(self.SECRET_PURPOSE, text) if text else ""
+        self.is_secret_given = True

@@ -9,6 +9,7 @@ from django.db.models.functions import MD5
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.infrastructure.encryption import SecretHolder, origin_of
 from retrieval.infrastructure.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
@@ -17,11 +18,17 @@ from retrieval.models.document import Document
 STALE_MINUTES = 60
 
 
-class Source(models.Model):
+# The options of all kinds that say to which server a secret goes, and how protected.
+DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
+
+
+class Source(SecretHolder):
     """A place from which documents of a collection come by themselves; ``retrieval.sources`` says how.
 
     ``options`` are those of its kind. ``secret`` is their secret part, encrypted.
     """
+
+    SECRET_PURPOSE = "retrieval.sources"  # noqa: S105 (the name of a purpose)
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="sources", verbose_name=_("collection"))
     name = models.CharField(_("name"), max_length=100, help_text=_("Added in front of the names of its documents."))
@@ -52,6 +59,10 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def destination(self) -> object:
+        return self.kind, [origin_of(str(self.options.get(name))) for name in DESTINATION_OPTIONS]
 
     @property
     def own_documents(self) -> models.QuerySet[Document]:

@@ -10,11 +10,14 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.infrastructure.encryption import SecretHolder, origin_of
 from retrieval.infrastructure.jobs import Job, enqueue_on_commit
 
 
-class Webhook(models.Model):
+class Webhook(SecretHolder):
     """An address that gets the ``events`` it names. ``secret`` signs what is sent to it, and is kept encrypted."""
+
+    SECRET_PURPOSE = "retrieval.webhooks"  # noqa: S105 (the name of a purpose)
 
     class Event(models.TextChoices):
         ANSWER_DISLIKED = "answer.disliked", _("A reader found an answer unhelpful")
@@ -34,6 +37,10 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.address
+
+    @property
+    def destination(self) -> object:
+        return origin_of(self.address)
 
 
 class WebhookDelivery(Job):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from django.utils.translation import gettext as _t
 from lxml import etree
 
 from retrieval.infrastructure import deadline
+from retrieval.infrastructure.encryption import origin_of
 from retrieval.infrastructure.model_server import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -30,11 +32,15 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
+from retrieval.text.encodings import encoding_of_xml
 
 
 def parse_xml(data: bytes) -> etree._Element:
     """Raises: ValueError for what is no XML."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    encoding = encoding_of_xml(data)
+    parser = etree.XMLParser(
+        encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
@@ -121,6 +127,12 @@ class Response:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
+    def charset(self) -> str:
+        """The label of its encoding, as the server names it; empty if it names none."""
+        found = re.search(r"charset=[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.I)
+        return found[1] if found else ""
+
+    @property
     def validators(self) -> dict[str, str]:
         """The header of the next conditional request. With an ETag, the date is left out: a server that weighs both
         misses a change within the same second.
@@ -146,7 +158,7 @@ class Client:
         headers: Mapping[str, str] = {},
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self._origin = httpx2.URL(origin)
+        self._origin = origin_of(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
         self._request_seconds = request_seconds
@@ -194,7 +206,7 @@ class Client:
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
     ) -> Response:
-        is_own = _origin(httpx2.URL(url)) == _origin(self._origin)
+        is_own = origin_of(url) == self._origin
         own_headers = self._headers if is_own else {}
         auth = self._auth if is_own else None
         try:
@@ -303,10 +315,6 @@ def _pause(response: Response) -> timedelta:
     except (ValueError, TypeError, OverflowError):
         pause = timedelta(minutes=1)
     return min(max(pause, timedelta(seconds=10)), LONGEST_PAUSE)
-
-
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
 def _host(url: str) -> str:

@@ -9,18 +9,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django import forms
+from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
+from django.http import HttpRequest
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.drafts.editing import changing
-from retrieval.infrastructure.encryption import SecretUnreadable, decrypt, encrypt
+from retrieval.infrastructure.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.models import Source
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, Connector, SourceRefused, SourceUnavailable
-
-PURPOSE = "retrieval.sources"
 
 
 class LinesField(forms.CharField):
@@ -70,13 +70,25 @@ class AddressField(forms.URLField):
         return address
 
 
+SECRET_HELP = _(
+    "Encrypted, and never shown again. Empty: unchanged, or removed if the server, its port or its encryption changes."
+)
+
+
 class SecretField(forms.CharField):
-    """A secret, stored encrypted and never shown. An empty value keeps the stored one."""
+    """A secret, stored encrypted and never shown. An empty value keeps the stored one, for the same server."""
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
     def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("help_text", SECRET_HELP)
         super().__init__(required=False, max_length=2000, strip=False, **kwargs)
+
+
+def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
+    """Say on the next page that saving the row removed its secret."""
+    if row.was_secret_removed:
+        messages.warning(request, _t("The server changed, so the stored secret was removed. Enter it again."))
 
 
 class Options(forms.Form):
@@ -96,9 +108,7 @@ class Options(forms.Form):
 
 class Account(forms.Form):
     username = forms.CharField(label=_("User name"), required=False, max_length=300)
-    password = SecretField(
-        label=_("Password or token"), help_text=_("Encrypted, and never shown again. Empty: as it is.")
-    )
+    password = SecretField(label=_("Password or token"))
 
 
 class Readable(forms.Form):
@@ -111,16 +121,11 @@ class Readable(forms.Form):
 
 
 def store_options(source: Source, kind: type[Connector], options: Mapping[str, Any]) -> None:
-    """Put options that were read on the source; a secret that is left empty stays."""
+    """Put options that were read on the source. A kind has at most one secret; an empty one stays as it is stored."""
     names = {name for name, field in kind.form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     if given:
-        try:
-            kept = _secrets(source)
-        except SourceRefused:
-            # The key that opened them is gone: what was typed takes their place.
-            kept = {}
-        source.secret = encrypt(PURPOSE, json.dumps({**kept, **given}))
+        source.give_secret(json.dumps(given))
     source.options = {name: value for name, value in options.items() if name not in names}
 
 
@@ -133,7 +138,7 @@ def _secrets(source: Source) -> dict[str, str]:
     if not source.secret:
         return {}
     try:
-        secrets: dict[str, str] = json.loads(decrypt(PURPOSE, source.secret))
+        secrets: dict[str, str] = json.loads(decrypt(source.SECRET_PURPOSE, source.secret))
     except SecretUnreadable as error:
         raise SourceRefused(_t("The password of this source cannot be read. %s") % error) from error
     return secrets

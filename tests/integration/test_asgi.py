@@ -55,11 +55,20 @@ async def exchange(method, path, headers, pieces=(b"",)):
         ("text/plain; charset=no-such-thing", 200),
         ("text/plain; charset=hex", 400),
         ("text/plain; Charset = rot13", 400),
+        *((f"text/plain; charset={label}", 400) for label in ("idna", "punycode", "utf-7", "unicode_escape", "cp037")),
+        *((f"text/plain; charset*={label}''abc", 400) for label in ("idna", "undefined", "punycode", "nonsense")),
+        ("text/plain; x*0* =idna''abc", 400),
     ],
 )
-async def test_a_charset_that_is_no_text_is_refused(content_type, expected):
+async def test_an_encoding_that_is_none_of_the_web_is_refused(content_type, expected):
     status, _body = await exchange("GET", "/healthz", {"Content-Type": content_type})
     assert status == expected
+
+
+@pytest.mark.parametrize("accepted", ["application/json; x*=idna''abc", "text/html; q*=undefined''1"])
+async def test_so_is_one_in_a_parameter_of_accept(accepted):
+    status, _body = await exchange("GET", "/api/v1/collections/", {"Accept": accepted})
+    assert status == 400
 
 
 CHUNKED = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}

@@ -55,7 +55,7 @@ def receiver(settings):
 
 def add(address, *events, secret=""):
     webhook = Webhook(address=address, events=list(events or Webhook.Event))
-    webhooks.set_secret(webhook, secret or webhooks.new_secret())
+    webhook.give_secret(secret or webhooks.new_secret())
     webhook.save()
     return webhook
 
@@ -218,7 +218,7 @@ def test_an_admin_adds_one_and_sends_a_test(receiver, client):
     page = client.post("/admin/retrieval/webhook/add/", {**form, "new_secret": ""}, follow=True).content.decode()
     webhook = Webhook.objects.get()
     assert webhook.events == form["events"]
-    secret = webhooks.decrypt(webhooks.PURPOSE, webhook.secret)
+    secret = webhooks.decrypt(webhook.SECRET_PURPOSE, webhook.secret)
     assert secret in page
     change = f"/admin/retrieval/webhook/{webhook.pk}/change/"
     client.post(change, {**form, "events": ["document.failed"], "new_secret": ""})

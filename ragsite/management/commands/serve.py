@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 import warnings
 from argparse import ArgumentParser
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any
 
 from django.conf import settings
@@ -34,6 +35,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.host, self.port = options["host"], options["port"]
+        settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+        self._lock = machine.hold(settings.DATA_DIR / ".serve-lock")
+        if self._lock is None:
+            raise CommandError(
+                f"A site runs on {settings.DATA_DIR}: stop it first, or set another DATA_DIR for this one."
+            )
         if trouble := machine.port_trouble(self.host, self.port):
             raise CommandError(
                 f"Port {self.port} on {self.host} cannot be used ({trouble}). If another program has it, "
@@ -48,10 +55,16 @@ class Command(BaseCommand):
         if trouble := interrupted_restore():
             raise CommandError(trouble)
         # In a child, so that what preparing alone loads (models, the readers of files) is gone when it is done.
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
+        fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
+        with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare)
-            preload()
-            self._credentials = preparation.result()
+            try:
+                preload()
+                self._credentials = preparation.result()
+            except KeyboardInterrupt:
+                for process in active_children():
+                    process.kill()
+                raise
         load_model()
         # Whoever starts the site as root knows; the worker runs what the web server runs.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")

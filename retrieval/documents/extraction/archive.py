@@ -14,6 +14,7 @@ from retrieval.documents import formats
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
+from retrieval.text.encodings import encoding_of_xml
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, derive_title, leave_out
 
 _BLOCK_BYTES = 1 << 20
@@ -65,7 +66,9 @@ def check_archive(
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+    encoding = encoding_of_xml(data)
+    parser = etree.XMLParser(encoding=encoding, resolve_entities=False, no_network=True, huge_tree=True)
+    return etree.fromstring(data, parser)
 
 
 _LONGEST_NAME = 200

@@ -9,6 +9,7 @@ import unicodedata
 from charset_normalizer import from_bytes
 
 from retrieval.exceptions import DocumentRejected
+from retrieval.text.encodings import codec_of
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -37,15 +38,15 @@ def canonical(text: str) -> str:
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
 
 
-def decode(data: bytes, filename: str, *, html: bool = False) -> str:
+def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -> str:
     """The canonical text of ``data``.
 
-    Tried in this order: byte order mark, the charset an HTML file declares, UTF-8, UTF-16 by its zero bytes, UTF-8 with
-    a few damaged bytes (which become U+FFFD), and then what charset-normalizer finds likely.
+    Tried in this order: byte order mark, UTF-16 by its zero bytes, the encoding of the ``label``, the one an HTML file
+    declares, UTF-8, UTF-8 with a few damaged bytes (which become U+FFFD), and what charset-normalizer finds likely.
 
     Raises: DocumentRejected when the bytes are no text.
     """
-    text = _decode(data, html=html)
+    text = _decode(data, codec_of(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
         raise DocumentRejected(
             f"{filename} holds binary data where text was expected: upload it in its original format."
@@ -53,14 +54,13 @@ def decode(data: bytes, filename: str, *, html: bool = False) -> str:
     return canonical(text)
 
 
-def _decode(data: bytes, *, html: bool) -> str | None:
+def _decode(data: bytes, declared: str) -> str | None:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
     # First: words of ASCII alone are valid UTF-8 too, with a zero behind each letter.
     if encoding := _detect_utf16(data):
         return data.decode(encoding, errors="replace")
-    declared = _find_declared_charset(data) if html else ""
     for encoding in filter(None, (declared, "utf-8")):
         try:
             return data.decode(encoding)
@@ -76,10 +76,9 @@ def _decode(data: bytes, *, html: bool) -> str | None:
 
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
-    try:
-        return codecs.lookup(match[1].decode("ascii")).name if match else ""
-    except LookupError:
-        return ""
+    codec = codec_of(match[1].decode("ascii")) if match else ""
+    # The words of a page in UTF-16 would not have been found.
+    return "" if codec.startswith("utf-16") else codec
 
 
 def _detect_utf16(data: bytes) -> str:

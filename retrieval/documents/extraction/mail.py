@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import email.headerregistry
 import email.policy
 import io
 import posixpath
@@ -24,6 +25,7 @@ from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.writer import MarkdownWriter
+from retrieval.text.encodings import codec_of, with_known_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
 
 HEADERS = ("From", "To", "Cc", "Date")
@@ -33,11 +35,13 @@ _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
 _WORD = re.compile(r"\w")
 _SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
+_registry = email.headerregistry.HeaderRegistry()
+_POLICY = email.policy.default.clone(header_factory=lambda name, value: _registry(name, with_known_encodings(value)))
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    message = email.message_from_bytes(data, policy=email.policy.default)
+    message = email.message_from_bytes(data, policy=_POLICY)
     return _write_mail(message, filename, limits)
 
 
@@ -86,8 +90,10 @@ def _header(message: EmailMessage, name: str) -> str:
 
 def _read_text(part: Any, filename: str) -> str:
     payload = part.get_payload(decode=True) or b""
+    label = part.get_content_charset() or "utf-8"
     try:
-        return canonical(payload.decode(part.get_content_charset() or "utf-8"))
+        # Programs that send UTF-8 as ASCII are more than those that send Windows-1252 so.
+        return canonical(payload.decode("ascii" if label == "us-ascii" else codec_of(label)))
     except (LookupError, ValueError):
         is_html = part.get_content_subtype() == "html"
         return decode(payload, filename, html=is_html) if payload.strip() else ""
@@ -157,7 +163,7 @@ def _header_of(message: Any, name: str) -> str:
 def _decode(value: str) -> str:
     """The words of a header that is written in ASCII, such as =?GBK?B?...?=."""
     try:
-        return str(make_header(decode_header(value))) if "=?" in value else value
+        return str(make_header(decode_header(with_known_encodings(value)))) if "=?" in value else value
     except (MessageError, LookupError, ValueError):
         return value
 

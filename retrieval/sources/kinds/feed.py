@@ -10,6 +10,8 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from retrieval.documents.extraction.decoding import decode
+from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.wikis import as_page
 from retrieval.sources.network import HttpConnector, check_listing, join
 from retrieval.sources.options import Account, AddressField, Options
@@ -19,6 +21,7 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
 )
+from retrieval.text.encodings import codec_of, label_in_xml
 
 
 class FeedOptions(Options, Account):
@@ -47,11 +50,16 @@ class FeedConnector(HttpConnector):
         self._entries = {}
         response = self._client.get(self.options["url"])
         check_listing(response)
-        feed = feedparser.parse(
-            response.body, response_headers={"content-type": response.headers.get("content-type", "")}
-        )
+        no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
+        label = response.charset if codec_of(response.charset) else label_in_xml(response.body)
+        try:
+            text = decode(response.body, self.name, label=label)
+        except DocumentRejected as error:
+            raise no_feed from error
+        # feedparser would try any codec of Python that the feed names.
+        feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
-            raise SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
+            raise no_feed
         for entry in feed.entries:
             link = join(response.url, entry.get("link") or "") if entry.get("link") else ""
             key = entry.get("id") or link

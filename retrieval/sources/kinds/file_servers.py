@@ -91,10 +91,7 @@ class S3Options(Options, Readable):
         help_text=_("Only objects whose key begins with it are read, such as handbook/."),
     )
     access_key = forms.CharField(label=_("Access key"), required=False, max_length=200)
-    secret_key = SecretField(
-        label=_("Secret key"),
-        help_text=_("Encrypted, and never shown again. Empty: as it is."),
-    )
+    secret_key = SecretField(label=_("Secret key"))
 
 
 class S3Connector(HttpConnector):

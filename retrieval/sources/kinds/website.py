@@ -37,6 +37,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
+from retrieval.text.encodings import codec_of
 
 _MOST_CHARACTERS = 3 * 2**20
 
@@ -51,10 +52,7 @@ class PageLinks(HTMLParser):
         self.base = self.canonical = ""
         self.links: list[str] = []
         self.is_indexed = self.is_followed = True
-        try:
-            text = data[: 4 * _MOST_CHARACTERS].decode(charset or "utf-8", "replace")
-        except LookupError:
-            text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
+        text = data[: 4 * _MOST_CHARACTERS].decode(codec_of(charset) or "utf-8", "replace")
         # Not closed: what is open at the end is no link, and looking for its end again and again takes long.
         self.feed(text[:_MOST_CHARACTERS])
 
@@ -75,7 +73,6 @@ class PageLinks(HTMLParser):
 
 _HTML = ("text/html", "application/xhtml+xml")
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-_CHARSET = re.compile(r"charset=[\"']?([\w-]+)", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
@@ -156,8 +153,7 @@ class WebsiteConnector(HttpConnector):
         return Fetched(None, links=(self._item(normalise(target), item.depth, is_entry=item.is_entry),))
 
     def _read_page(self, item: RemoteItem, name: str, response: Response) -> Fetched:
-        charset = _CHARSET.search(response.headers.get("content-type", ""))
-        page = PageLinks(response.body, charset[1] if charset else "")
+        page = PageLinks(response.body, response.charset)
         base = response.url
         with suppress(ItemFailed):
             base = join(response.url, page.base) if page.base else response.url

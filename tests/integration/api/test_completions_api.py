@@ -171,7 +171,15 @@ async def test_space_around_the_answer_is_no_replacement(collection, answered):
 
 
 async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collection, monkeypatch):
-    completed = {"answer": "Twenty-five.", "notice": "", "citations": [], "near": [], "choices": [], "usage": {}}
+    completed = {
+        "answer": "Twenty-five.",
+        "notice": "",
+        "citations": [],
+        "near": [],
+        "choices": [],
+        "usage": {},
+        "cut_off": False,
+    }
     completed |= {"refused": False, "repeats": False, "statements": []}
 
     async def interrupted(answer_id, after="", **_options):
@@ -199,7 +207,15 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
         return {**source(marker), **offsets, **place}
 
     text = "A [12] b [1] c [12]. `x[1]`\n\n```\ny[1]\nz[1]\n```"
-    completed = {"answer": text, "notice": "Cut off.", "near": [], "choices": [], "usage": {}, "refused": False}
+    completed = {
+        "answer": text,
+        "notice": "Cut off.",
+        "cut_off": True,
+        "near": [],
+        "choices": [],
+        "usage": {},
+        "refused": False,
+    }
     completed |= {"citations": [cited(12, 2, 6), cited(1, 9, 12), cited(12, 15, 19)], "statements": []}
 
     async def told(answer_id, after="", **_options):
@@ -224,6 +240,7 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
     names = {name for chunk in chunks if isinstance(chunk, dict) for name in chunk}
     assert not names & {"sources", "output", "selected_model_id", "event", "error"}
     first, last = (chunk for chunk in chunks if "passages" in chunk)
+    assert last["choices"][0]["finish_reason"] == "length"
     assert [each["marker"] for each in first["passages"]] == [None, None, None]
     assert [(each["marker"], each["content"]) for each in last["passages"]] == [
         (1, "source 12"), (2, "source 1"), (3, "source 2"),
@@ -259,7 +276,14 @@ async def test_a_models_markers_are_numbered_alike_in_a_stream_and_whole(collect
 
 
 async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, monkeypatch):
-    completed = {"answer": "A [3] b [1] c", "notice": "Stopped.", "near": [], "choices": [], "usage": {}}
+    completed = {
+        "answer": "A [3] b [1] c",
+        "notice": "Stopped.",
+        "cut_off": True,
+        "near": [],
+        "choices": [],
+        "usage": {},
+    }
     completed |= {"citations": [], "statements": [], "refused": False}
 
     async def told(answer_id, after="", **_options):

@@ -39,7 +39,7 @@ async def test_it_is_saved_with_what_it_took(library, model, settings):
     assert answer.usage == events[-1].payload["usage"] == expected
     empty = {"sources_left_out": [], "sources_with_instructions": [], "calls": [], "instructions": ""}
     assert answer.trace["prompt"] == empty
-    assert [event.name for event in events] == ["searched", "token", "token", "token", "completed"]
+    assert list(dict.fromkeys(event.name for event in events)) == ["searched", "token", "completed"]
 
 
 async def test_a_budget_for_the_model_ends_in_quotations(library, model, settings, async_client):
@@ -88,31 +88,24 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(l
 
 async def test_every_marker_leads_to_its_own_words_on_every_way_out(collection, ingest, model):
     await sync_to_async(ingest)(collection, "pressures.md", "Pump 3 bar.\n\nOf all pressures, valve 5 bar.")
-    text = "Pump 3 bar [1][1]. Valve 5 bar [1]."
+    text = "Pump 3 bar [1]. Valve 5 bar [1]."
     model.pieces = [text]
     question = "What is the pressure of pump and valve?"
     first, events = await ask(question)
     again, _ = await ask(question)
     assert (first.text, again.repeats) == (text, first)
-    pump, repeated, valve = events[-1].payload["citations"]
-    assert [(each["marker_start"], each["marker_end"]) for each in (pump, repeated, valve)] == [
-        (11, 14),
-        (14, 17),
-        (31, 34),
-    ]
-    assert pump["quote"] == repeated["quote"] == "Pump 3 bar"
+    pump, valve = events[-1].payload["citations"]
+    assert [(each["marker_start"], each["marker_end"]) for each in (pump, valve)] == [(11, 14), (28, 31)]
+    assert pump["quote"] == "Pump 3 bar"
     assert "valve 5 bar" in valve["quote"]
     for answer in (first, again):
         html = await sync_to_async(lambda answer=answer: answer_body(build_turn(answer)))()
-        assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, repeated, valve)]
+        assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, valve)]
     completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
-    assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"] * 3
-    starts = [
-        f"start={citation['start']}&" in each["url"]
-        for citation, each in zip((pump, repeated, valve), annotations, strict=True)
-    ]
-    assert all(starts)
+    # One for each number.
+    assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"]
+    assert f"start={pump['start']}&" in annotations[0]["url"]
 
 
 async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library, model):

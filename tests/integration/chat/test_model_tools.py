@@ -106,7 +106,7 @@ async def test_a_row_that_the_model_asks_for_is_a_source_and_cited(parts, model)
     # Clients of OpenAI's protocol get the row too, streamed and whole.
     completion = ChatCompletion("id", 0, "ragsite", QUESTION, "")
     sent = [piece async for piece in chunks(answer.pk, AnonymousUser(), completion, include_usage=False)]
-    assert json.loads(sent[-2].removeprefix(b"data: "))["sources"] == second
+    assert json.loads(sent[-2].removeprefix(b"data: "))["passages"] == second
 
 
 async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(parts, model):

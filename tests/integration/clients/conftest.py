@@ -1,16 +1,23 @@
 """A running site for official clients: one process runs their tests, and starts it once."""
 
+import html
+import os
+import re
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
+from django.db import connection
 
 from retrieval.documents import ingestion, submission
 from retrieval.key_limits import Scope
 from retrieval.models import Collection
 from tests.support.databases import create_database, database, url_of
 from tests.support.keys import key_of
-from tests.support.site import WebServer
+from tests.support.site import ROOT, WebServer
 
 NAME = "clients"
 QUESTION = "How heavy is the MX-9920-W pump?"
@@ -70,3 +77,48 @@ def rows(django_db_blocker, site):
             yield
 
     return opened
+
+
+PASSWORD = "correct-horse-battery"
+
+
+def hidden(page):
+    """The hidden fields of a form."""
+    fields = [dict(re.findall(r'(\w+)="([^"]*)"', tag)) for tag in re.findall(r"<input [^>]*>", page)]
+    return {each["name"]: html.unescape(each["value"]) for each in fields if each.get("type") == "hidden"}
+
+
+@pytest.fixture(scope="session")
+def _signing_in(django_db_setup, django_db_blocker, tmp_path_factory):
+    create_database("mcp_sign_in")
+    settings = {"DATABASE_URL": url_of("mcp_sign_in"), "MCP_SIGN_IN": "true"}
+
+    def manage(*command):
+        subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env={**os.environ, **settings}, check=True)
+
+    manage("migrate", "--verbosity", "0")
+    with django_db_blocker.unblock(), database("mcp_sign_in"):
+        secret = Collection.objects.create(slug="secret", name="Secret", visibility="signed_in")
+        add(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
+        # As the site hashes it, not the tests.
+        User.objects.create(username="ada", password=PBKDF2PasswordHasher().encode(PASSWORD, "salt"))
+    server = WebServer(tmp_path_factory.mktemp("mcp_sign_in") / "web.log", **settings)
+    server.manage = manage
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def signing_in(_signing_in, django_db_blocker):
+    """A site with MCP_SIGN_IN, where no program is let in, and a function that runs SQL there."""
+
+    def execute(statement, *values):
+        with django_db_blocker.unblock(), database("mcp_sign_in"), connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    execute("DELETE FROM allauth_idp_oidc_token")
+    # It counts the programs that registered within the minute.
+    execute("DELETE FROM ragsite_cache")
+    _signing_in.execute = execute
+    return _signing_in

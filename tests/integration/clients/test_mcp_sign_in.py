@@ -1,44 +1,22 @@
 """The official client of the Model Context Protocol signs a person in, at a running site with MCP_SIGN_IN."""
 
 import asyncio
-import html
-import os
 import re
-import subprocess
-import sys
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from django.contrib.auth.hashers import PBKDF2PasswordHasher
-from django.contrib.auth.models import User
 
-from retrieval.models import Collection
-from tests.integration.clients.conftest import add
-from tests.support.databases import create_database, database, url_of
-from tests.support.site import ROOT, WebServer
+from tests.integration.clients.conftest import PASSWORD, hidden
 
 # Elsewhere where they are used: every process of a run imports this module, and the client takes a second.
-NAME = "mcp_sign_in"
 BACK = "http://127.0.0.1:9/back"
-PASSWORD = "correct-horse-battery"
 
 
-@pytest.fixture(scope="module")
-def site(django_db_setup, django_db_blocker, tmp_path_factory):
-    create_database(NAME)
-    settings = {"DATABASE_URL": url_of(NAME), "MCP_SIGN_IN": "true"}
-    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=True)
-    with django_db_blocker.unblock(), database(NAME):
-        secret = Collection.objects.create(slug="secret", name="Secret", visibility="signed_in")
-        add(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
-        # As the site hashes it, not the tests.
-        User.objects.create(username="ada", password=PBKDF2PasswordHasher().encode(PASSWORD, "salt"))
-    server = WebServer(tmp_path_factory.mktemp(NAME) / "web.log", **settings)
-    yield server
-    server.stop()
+@pytest.fixture
+def site(signing_in):
+    return signing_in
 
 
 class Kept:
@@ -85,20 +63,16 @@ class Person:
         return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
 
 
-def hidden(page):
-    fields = [dict(re.findall(r'(\w+)="([^"]*)"', tag)) for tag in re.findall(r"<input [^>]*>", page)]
-    return {each["name"]: html.unescape(each["value"]) for each in fields if each.get("type") == "hidden"}
-
-
-def provider(site, person, kept):
+def provider(site, person, kept, method="none"):
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
 
-    metadata = OAuthClientMetadata(client_name="Notebook", redirect_uris=[BACK], token_endpoint_auth_method="none")
+    metadata = OAuthClientMetadata(client_name="Notebook", redirect_uris=[BACK], token_endpoint_auth_method=method)
     return OAuthClientProvider(f"{site.url}/mcp", metadata, kept, person.open, person.come_back)
 
 
-def test_a_program_is_let_in_with_the_rights_of_the_person(site):
+@pytest.mark.parametrize("method", ["none", "client_secret_basic", "client_secret_post"])
+def test_a_program_is_let_in_with_the_rights_of_the_person(site, method):
     person, kept = Person("grant"), Kept()
 
     from mcp import Client
@@ -106,7 +80,7 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site):
     from mcp.shared._httpx_utils import create_mcp_http_client
 
     async def use():
-        async with create_mcp_http_client(auth=provider(site, person, kept)) as http:
+        async with create_mcp_http_client(auth=provider(site, person, kept, method)) as http:
             async with Client(streamable_http_client(f"{site.url}/mcp", http_client=http)) as client:
                 return await client.call_tool("search", {"query": "merger"})
 

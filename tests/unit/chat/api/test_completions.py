@@ -27,7 +27,14 @@ def citation(at, start, document=9, marker=1):
 
 
 def answer(text, *citations, usage=None, notice="", statements=()):
-    known = {"citations": list(citations), "refused": False, "usage": usage or {}, "repeats": False, "notice": notice}
+    known = {
+        "citations": list(citations),
+        "refused": False,
+        "usage": usage or {},
+        "repeats": False,
+        "notice": notice,
+        "cut_off": False,
+    }
     return {"answer": text, "near": [], "choices": [], "statements": list(statements), **known}
 
 
