@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import takewhile
 
 from chat.answering.citations import find_code
 
@@ -109,13 +110,17 @@ def find_references(
         ]
         if not set(brackets[0]) <= set(known) or not _can_cite(prose, match, brackets):
             continue
-        word = re.search(r"\S*\Z", prose[: match.start()])
-        copied = (word.group() if word else "") + prose[start:end]
+        copied = _find_word_before(prose, match.start()) + prose[start:end]
         if is_in_sources(copied if len(copied) > end - start else prose[start : end + 12]):
             continue
         numbers = dict.fromkeys(number for bracket in brackets for number in bracket if number in known)
         found.append(Reference(start, end, tuple(numbers), start - match.start(), bool(match["unsure"])))
     return References(tuple(found), undecided)
+
+
+def _find_word_before(text: str, at: int) -> str:
+    """Return the text before the offset back to the last blank; empty directly after a blank."""
+    return "".join(reversed(list(takewhile(lambda sign: not sign.isspace(), reversed(text[max(0, at - 60) : at])))))
 
 
 def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bool:
@@ -127,8 +132,7 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
     rest = after.lstrip(" \t")
     next_sign = rest[:1].strip()
     is_single = all(len(bracket) == 1 for bracket in brackets)
-    word = re.search(r"[^\W\d_]*\Z", before.rstrip(" \t*_\"'"))
-    last_word = word.group().lower() if word else ""
+    last_word = _find_word_before(before.rstrip(" \t*_\"'"), len(before)).strip("*_\"'([").lower()
     is_glued = not match["blanks"] and bool(before) and not before[-1].isspace()
     if before.endswith(("\\", "!")) and is_glued:
         # An escaped bracket, or an image; "!" may also end a sentence.

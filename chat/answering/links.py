@@ -47,7 +47,7 @@ _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
 # The signs of lists and quotations that precede a definition on its line.
 _SIGNS = " \t>*+-0123456789.)"
 # A target or a tag with one of these can lead to another site, or run a script.
-_LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|^[^\w/]*[A-Za-z][A-Za-z0-9+.-]*:", re.MULTILINE)
+_LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
 # Decisions look back at most this far.

@@ -20,7 +20,7 @@ MOST_TOKENS = 200
 
 
 @dataclass(slots=True)
-class Reply:
+class WholeReply:
     """A whole reply without its thoughts, and how it ended as in :class:`Delta`.
 
     Tokens are None unless the server counted them.
@@ -64,7 +64,7 @@ class ChatModel:
         messages: Sequence[Mapping[str, str]],
         most_tokens: int,
         response_format: Mapping[str, Any] | None = None,
-    ) -> Reply:
+    ) -> WholeReply:
         """Return the reply however it ended. Raises: ModelFailed if the server gives none in time."""
         seconds = deadline.seconds_left(self._timeout_seconds)
         request = Request(
@@ -76,8 +76,8 @@ class ChatModel:
         )
         return asyncio.run(self._collect(request))
 
-    async def _collect(self, request: Request) -> Reply:
-        reply = Reply()
+    async def _collect(self, request: Request) -> WholeReply:
+        reply = WholeReply()
         async with aclosing(self._client.deltas(request)) as received:
             async for delta in received:
                 reply.text += delta.text
