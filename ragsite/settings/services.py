@@ -6,6 +6,7 @@ from typing import Any
 
 from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Exchange, Queue
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -60,6 +61,21 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
 elif CELERY_BROKER_URL.startswith("redis"):
     # With the defaults a killed worker's tasks were not back after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
+# A worker without `--queues` takes tasks from all. Older code, while processes are replaced, sends to `celery`.
+QUEUES = ("documents", "maintenance", "judgements", "deliveries")
+CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
+_QUEUE_OF_TASK = {
+    "retrieval.tasks.ingest_document": "documents",
+    "retrieval.tasks.resume_draft": "documents",
+    "retrieval.tasks.sync_source": "documents",
+    "retrieval.tasks.deliver_webhook": "deliveries",
+    # They wait for a language model, or take long.
+    "evaluation.tasks.judge_answer": "judgements",
+    "evaluation.tasks.measure_evaluation_run": "judgements",
+    "chat.tasks.try_model": "judgements",
+    "*": "maintenance",
+}
+CELERY_TASK_ROUTES = {task: {"queue": queue} for task, queue in _QUEUE_OF_TASK.items()}
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -68,18 +84,35 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
 # In KiB. A child that has grown beyond it is replaced when its task is done.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
+# Each worker would ask for commands in a queue of its own, between any two looks at its tasks.
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
 # The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
-CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
-    "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
-    "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
-    "forget-deleted-documents": {"task": "ragsite.tasks.forget_deleted_documents", "schedule": 60.0},
-    "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": 3600.0},
-    "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
+# A task that no worker took in time is dropped: the next one does as much. Not sooner, because clocks differ by minutes.
+_LEAST_EXPIRY_SECONDS = 300.0
+_EVERY_SECONDS = {
+    "retrieval.tasks.sweep": 15.0,
+    "retrieval.tasks.request_due_sources": 20.0,
+    "evaluation.tasks.request_forgotten": 300.0,
+    "ragsite.tasks.forget_deleted_documents": 60.0,
+    "ragsite.tasks.delete_old": 3600.0,
+}
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    task.rpartition(".")[2].replace("_", "-"): {
+        "task": task,
+        "schedule": seconds,
+        "options": {"expires": max(seconds, _LEAST_EXPIRY_SECONDS)},
+    }
+    for task, seconds in _EVERY_SECONDS.items()
+} | {
+    "check-indexes": {
+        "task": "retrieval.tasks.reconcile",
+        "schedule": crontab(hour="3", minute="30"),
+        "options": {"expires": 3600.0},
+    }
 }
 
 # Traces go there over OTLP; the exporter reads OpenTelemetry's other variables themselves.

@@ -159,6 +159,11 @@ class Job(Leased):
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
 
     @classmethod
+    def startable(cls) -> QuerySet[Self]:
+        """The rows that a worker could begin now."""
+        return cls.unfinished().filter(is_due(), lease=None)
+
+    @classmethod
     def restart_values(cls) -> dict[str, Any]:
         """The values with which a job begins again. A worker that works on it loses its lease."""
         return {
@@ -230,6 +235,17 @@ def send(task: str, pk: int) -> None:
     current_app.send_task(task, (pk,))
 
 
+def count_queued(task: str) -> int:
+    """How many tasks the broker has in the queue of this one, without those that a worker has. Raises: its errors."""
+    queue = current_app.amqp.router.route({}, task)["queue"]
+    with current_app.connection_for_write() as link:
+        channel = link.default_channel
+        if hasattr(channel, "pgmq"):  # its own count has those of workers, too
+            queue(channel).declare()
+            return int(channel.pgmq.metrics(channel.canonical_queue_name(queue.name)).queue_visible_length)
+        return int(queue(channel).queue_declare().message_count)
+
+
 # The sweep: jobs of dead workers are freed, and jobs without a task are enqueued.
 
 # Sent by `sweep_all`, for leased rows that are not jobs of a worker.
@@ -237,7 +253,7 @@ sweeping = Signal()
 
 # A row younger than this is just being enqueued by the process that saved it.
 SENT_WITHIN = timedelta(seconds=10)
-# A task that no worker began within this time is sent again.
+# A task that no worker began within this time is sent again, if the broker lost it.
 BEGUN_WITHIN = timedelta(minutes=5)
 MOST_AT_ONCE = 500
 
@@ -248,7 +264,7 @@ def sweep_all() -> None:
         if issubclass(model, Job):
             try:
                 sweep(model)
-            except DatabaseError:
+            except (DatabaseError, *current_app.connection_for_write().connection_errors):
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
@@ -263,10 +279,20 @@ def sweep(model: type[Job]) -> int:
         # A row that is locked belongs to a worker that is alive: it saves its result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
-    is_forgotten = (
-        Q(enqueued_at=None, created_at__lt=Now() - SENT_WITHIN)
-        | Q(enqueued_at=None, retry_at__isnull=False)
-        | Q(enqueued_at__lt=Now() - BEGUN_WITHIN)
+    unsent = model.startable().filter(
+        Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None
     )
-    waiting = model.unfinished().filter(is_due(), is_forgotten, lease=None)
-    return enqueue(model, list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]))
+    waiting = [*_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
+    return enqueue(model, waiting[:MOST_AT_ONCE])
+
+
+def _lost(model: type[Job]) -> list[int]:
+    """The ids of rows whose task was sent and is no longer in the broker: of a queue, the tasks that were sent last are
+    still there.
+    """
+    sent = model.startable().exclude(enqueued_at=None)
+    late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
+    if not late.exists():
+        return []
+    queued = list(sent.order_by("-enqueued_at", "-pk").values_list("pk", flat=True)[: count_queued(model.TASK)])
+    return list(late.exclude(pk__in=queued).values_list("pk", flat=True)[:MOST_AT_ONCE])

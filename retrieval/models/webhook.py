@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.jobs import Job, enqueue_on_commit
+from retrieval.infrastructure.jobs import FIRST_PAUSE, LONGEST_PAUSE, Job, enqueue_on_commit
+
+# So many failures in a row are the receiver's, not a delivery's.
+PAUSED_FROM_FAILURES = 3
 
 
 class Webhook(models.Model):
@@ -26,6 +32,9 @@ class Webhook(models.Model):
     secret = models.TextField(_("secret"), editable=False)
     events = ArrayField(models.CharField(max_length=40, choices=Event), verbose_name=_("events"))
     is_active = models.BooleanField(_("active"), default=True)
+    # Attempts that failed in a row, of whichever delivery.
+    failures = models.PositiveIntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
+    paused_until = models.DateTimeField(_("paused until"), null=True, blank=True, editable=False)
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
 
     class Meta:
@@ -34,6 +43,28 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.address
+
+    def pause_end(self) -> datetime | None:
+        """The end of the pause; None without one."""
+        return self.paused_until if self.paused_until and self.paused_until > timezone.now() else None
+
+    def note_failure(self) -> None:
+        """Count it. After several in a row nothing is sent to the receiver for a while, longer each time."""
+        Webhook.objects.filter(pk=self.pk).update(failures=F("failures") + 1)
+        self.refresh_from_db()
+        if self.failures >= PAUSED_FROM_FAILURES:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(self.failures - 1, 10))
+            until = timezone.now() + pause
+            Webhook.objects.filter(pk=self.pk).update(paused_until=until)
+            self._waiting().update(retry_at=Greatest("retry_at", until), enqueued_at=None)
+
+    def end_pause(self) -> None:
+        """Count from zero; what waited for the end of a pause is due."""
+        if Webhook.objects.filter(pk=self.pk, failures__gt=0).update(failures=0, paused_until=None):
+            self._waiting().filter(retry_at=self.paused_until).update(retry_at=Now())
+
+    def _waiting(self) -> QuerySet[WebhookDelivery]:
+        return self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
 
 
 class WebhookDelivery(Job):
@@ -66,6 +97,13 @@ class WebhookDelivery(Job):
     def __str__(self) -> str:
         return f"{self.event} #{self.pk}"
 
+    @classmethod
+    def startable(cls) -> QuerySet[Self]:
+        """The first that is due of each receiver that is sent nothing now."""
+        sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
+        due = super().startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
+        return cls._default_manager.filter(pk__in=due.values("pk"))
+
     def end(self, status: str, error: str = "", **values: Any) -> bool:
         return super().end(status, error, finished_at=timezone.now(), **values)
 
@@ -76,7 +114,9 @@ def announce(event: str, payload: Mapping[str, Any]) -> int:
     Call it in the transaction that saves what happened: both are kept, or neither is.
     """
     hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
-    rows = [WebhookDelivery(webhook=hook, event=event, payload=dict(payload)) for hook in hooks]
+    rows = [
+        WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.pause_end()) for hook in hooks
+    ]
     WebhookDelivery.objects.bulk_create(rows)
-    enqueue_on_commit(WebhookDelivery, [row.pk for row in rows])
+    enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

@@ -113,9 +113,7 @@ def real_queue():
     app.conf.broker_transport_options = {**previous, "conn_string": make_conninfo(**conninfo_to_dict(database_url()))}
     app._pool = app.amqp._producer_pool = None
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
-        if cursor.fetchone()[0]:
-            cursor.execute("SELECT pgmq.purge_queue('celery')")
+        cursor.execute("SELECT pgmq.purge_queue(queue_name) FROM pgmq.list_queues()")
     yield
     app.conf.broker_transport_options = previous
     app._pool = app.amqp._producer_pool = None
