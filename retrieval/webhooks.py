@@ -88,7 +88,7 @@ def deliver(delivery_id: int) -> WebhookDelivery | None:
         delivery.webhook.end_pause()
     else:
         delivery.webhook.note_failure()
-    following = WebhookDelivery.startable().filter(webhook=delivery.webhook_id)
+    following = WebhookDelivery.in_turn().filter(webhook=delivery.webhook_id)
     enqueue(WebhookDelivery, list(following.values_list("pk", flat=True)))
     return delivery
 

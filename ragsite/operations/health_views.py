@@ -66,6 +66,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     }
     if ready:
         body["documents"] = findings["worker"].counts
+        body["queues"] = findings["queue"].counts
     return JsonResponse(body, status=200 if ready else 503)
 
 

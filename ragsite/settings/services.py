@@ -91,7 +91,7 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "in
 CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
 # The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
-# A task that no worker took in time is dropped: the next one does as much. Not sooner, because clocks differ by minutes.
+# A task that no worker took in time is dropped: the next one does as much. Clocks of machines may differ by minutes.
 _LEAST_EXPIRY_SECONDS = 300.0
 _EVERY_SECONDS = {
     "retrieval.tasks.sweep": 15.0,

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from celery import current_app
 from django.apps import apps
+from django.conf import settings
 from django.db import DatabaseError, connection, models, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
@@ -164,6 +165,11 @@ class Job(Leased):
         return cls.unfinished().filter(is_due(), lease=None)
 
     @classmethod
+    def in_turn(cls) -> QuerySet[Self]:
+        """Those of the rows that wait for no other row."""
+        return cls.startable()
+
+    @classmethod
     def restart_values(cls) -> dict[str, Any]:
         """The values with which a job begins again. A worker that works on it loses its lease."""
         return {
@@ -246,6 +252,20 @@ def count_queued(task: str) -> int:
         return int(queue(channel).queue_declare().message_count)
 
 
+def maintenance_queue() -> tuple[int, float]:
+    """How many tasks of maintenance wait, and for how many seconds the oldest has; 0 where the broker is another."""
+    if not settings.CELERY_BROKER_URL.startswith("pgmq:"):
+        return 0, 0.0
+    with connection.cursor() as cursor:
+        # Without those that a worker has.
+        cursor.execute(
+            "SELECT count(*), coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
+            " FROM pgmq.q_maintenance WHERE vt <= now()"
+        )
+        length, seconds = cursor.fetchone()
+    return length, float(seconds)
+
+
 # The sweep: jobs of dead workers are freed, and jobs without a task are enqueued.
 
 # Sent by `sweep_all`, for leased rows that are not jobs of a worker.
@@ -279,9 +299,7 @@ def sweep(model: type[Job]) -> int:
         # A row that is locked belongs to a worker that is alive: it saves its result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
-    unsent = model.startable().filter(
-        Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None
-    )
+    unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
     waiting = [*_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
     return enqueue(model, waiting[:MOST_AT_ONCE])
 
@@ -290,7 +308,7 @@ def _lost(model: type[Job]) -> list[int]:
     """The ids of rows whose task was sent and is no longer in the broker: of a queue, the tasks that were sent last are
     still there.
     """
-    sent = model.startable().exclude(enqueued_at=None)
+    sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():
         return []

@@ -98,10 +98,10 @@ class WebhookDelivery(Job):
         return f"{self.event} #{self.pk}"
 
     @classmethod
-    def startable(cls) -> QuerySet[Self]:
+    def in_turn(cls) -> QuerySet[Self]:
         """The first that is due of each receiver that is sent nothing now."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
-        due = super().startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
+        due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
         return cls._default_manager.filter(pk__in=due.values("pk"))
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
