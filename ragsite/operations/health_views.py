@@ -16,6 +16,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+from rest_framework.settings import api_settings
 
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
@@ -25,6 +28,7 @@ from retrieval.documents.reconciliation import last_counts
 from retrieval.index.distribution import nodes
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.metrics import latest_gauge
+from retrieval.key_limits import limits_of
 from retrieval.sources.states import count_states
 
 DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
@@ -74,12 +78,14 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """The counters of all web processes of this machine, for Prometheus."""
-    # The user is looked at last: that asks the database, which may be down.
-    if not (
-        settings.METRICS_PUBLIC or _is_from_this_machine(request) or (request.user.is_active and request.user.is_staff)
-    ):
+    try:
+        is_permitted = _may_see_metrics(request)
+    except APIException as error:  # a key that is not known, or too many of those
+        return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
+    if not is_permitted:
         return HttpResponse(
-            "Metrics are shown to staff and to this machine; METRICS_PUBLIC shows them to all.\n",
+            "Metrics are shown to staff, to their API keys with the scope `admin`, and to this machine; METRICS_PUBLIC "
+            "shows them to all.\n",
             status=403,
             content_type="text/plain",
         )
@@ -114,6 +120,18 @@ def _count_rows() -> Finding:
 
 
 _FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
+
+
+def _may_see_metrics(request: HttpRequest) -> bool:
+    """Raises: APIException for a key that is refused."""
+    # The user is looked at last: that asks the database, which may be down.
+    if settings.METRICS_PUBLIC or _is_from_this_machine(request):
+        return True
+    user = request.user
+    if "Authorization" in request.headers:
+        user = Request(request, authenticators=[api_settings.DEFAULT_AUTHENTICATION_CLASSES[0]()]).user
+    limits = limits_of(user)
+    return user.is_active and user.is_staff and (limits is None or limits.permit("metrics"))
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:

@@ -13,14 +13,17 @@ from django.utils import timezone
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
 from ragsite.celery import app
+from ragsite.models import ApiKey
 from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.infrastructure import disk
+from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder, Webhook, WebhookDelivery
 from tests.support.faults import checks_with, forget_findings
+from tests.support.keys import key_of
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import free_port
 
@@ -159,6 +162,35 @@ def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
     for name, is_staff, expected in (("reader", False, 403), ("editor", True, 200)):
         client.force_login(User.objects.create_user(name, is_staff=is_staff))
         assert status() == expected
+
+
+@pytest.mark.parametrize(
+    ("is_staff", "scopes", "is_limited", "status"),
+    [
+        (True, [Scope.ADMIN], False, 200),
+        (True, list(Scope), False, 200),
+        (True, [Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE], False, 403),
+        (True, [Scope.ADMIN], True, 403),
+        (False, [Scope.ADMIN], False, 403),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_keys_of_staff_with_the_scope_admin_read_metrics(
+    client, collection, scheme, is_staff, scopes, is_limited, status
+):
+    user = User.objects.create_user("prometheus", is_staff=is_staff)
+    secret = key_of(user, *scopes, **({"collections": [collection]} if is_limited else {}))
+
+    def answer(secret):
+        return client.get("/metrics", REMOTE_ADDR="192.0.2.1", headers={"Authorization": f"{scheme} {secret}"})
+
+    assert answer(secret).status_code == status
+    assert answer("unknown").status_code == 401
+    ApiKey.objects.update(revoked_at=timezone.now())
+    assert answer(secret).status_code == 401
+    # A session does not make up for it.
+    client.force_login(User.objects.create_user("boss", is_staff=True))
+    assert answer(secret).status_code == 401
 
 
 def test_metrics_count_judgements_by_judge_and_status(client, collection):

@@ -122,7 +122,7 @@ def test_a_worker_without_queues_takes_from_all_of_them(collection, queue, setti
             self.read_body()
             self.send(status=204)
 
-    document = Document.objects.create(collection=collection, source="lost.md", status="processing", lease="0" * 32)
+    Document.objects.create(collection=collection, source="lost.md", status="processing", lease="0" * 32)
     Document.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
     with serving(Receiver) as url, workers(tmp_path, SOURCE_PRIVATE_HOSTS="127.0.0.1"):
         add_webhook(url)
