@@ -84,10 +84,7 @@ def deliver(delivery_id: int) -> WebhookDelivery | None:
         else:
             delivery.retry(f"The address answered {status}.")
     delivery.refresh_from_db()
-    if delivery.status == WebhookDelivery.Status.DONE:
-        delivery.webhook.end_pause()
-    else:
-        delivery.webhook.note_failure()
+    delivery.webhook.note(has_failed=delivery.status != WebhookDelivery.Status.DONE)
     following = WebhookDelivery.in_turn().filter(webhook=delivery.webhook_id)
     enqueue(WebhookDelivery, list(following.values_list("pk", flat=True)))
     return delivery

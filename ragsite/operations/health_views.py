@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, PermissionDenied
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
@@ -79,16 +79,10 @@ def readyz(request: HttpRequest) -> JsonResponse:
 def metrics(request: HttpRequest) -> HttpResponse:
     """The counters of all web processes of this machine, for Prometheus."""
     try:
-        is_permitted = _may_see_metrics(request)
-    except APIException as error:  # a key that is not known, or too many of those
+        if not _may_see_metrics(request):
+            raise PermissionDenied("Metrics are for this machine, staff, and their keys with the scope `admin`.")
+    except APIException as error:  # that, or a key that is not known
         return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
-    if not is_permitted:
-        return HttpResponse(
-            "Metrics are shown to staff, to their API keys with the scope `admin`, and to this machine; METRICS_PUBLIC "
-            "shows them to all.\n",
-            status=403,
-            content_type="text/plain",
-        )
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
     for process, number in restarts(settings.DATA_DIR).items():
         RESTARTS.labels(process=process, reason="died").set(number)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -223,33 +223,30 @@ class Queue:
 
 def queues() -> list[Queue]:
     """What could begin now, of each queue. That of maintenance is known only where it is in the database."""
-    waiting = [_count(name, _rows(model), _since(model)) for name, models in _JOBS.items() for model in models]
-    waiting.append(_count("answers", Answer.objects.filter(status=Answer.Status.PENDING), F("created_at")))
-    lengths, oldest = Counter[str](), dict.fromkeys(LATE_AFTER, timezone.now())
-    for name, length, since in waiting[0].union(*waiting[1:], all=True):
+    counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
+    lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
+    for name, length, since in counts[0].union(*counts[1:], all=True):
         lengths[name] += length
-        oldest[name] = min(oldest[name], since or oldest[name])
-    seconds = {name: max(0.0, (timezone.now() - since).total_seconds()) for name, since in oldest.items()}
-    lengths["maintenance"], seconds["maintenance"] = maintenance_queue()
-    return [Queue(name, lengths[name], seconds[name] if lengths[name] else 0.0) for name in LATE_AFTER]
+        oldest[name] = max(oldest.get(name, 0.0), (now - (since or now)).total_seconds())
+    lengths["maintenance"], oldest["maintenance"] = maintenance_queue()
+    return [Queue(name, lengths[name], oldest[name]) for name in LATE_AFTER]
 
 
-def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, tuple[str, int, datetime | None]]:
+def _count_answers() -> QuerySet[Any, Any]:
+    return _count("answers", Answer.objects.filter(status=Answer.Status.PENDING), F("created_at"))
+
+
+def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
+    if model is not Document:
+        return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
+    # The schedule plans untried documents anew while they wait in the queue: they have waited since they came.
+    rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
+    return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
+
+
+def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, Any]:
     named = rows.order_by().annotate(queue=Value(name)).values("queue")
     return named.annotate(length=Count("pk"), since=Min(since)).values_list("queue", "length", "since")
-
-
-def _rows(model: type[Job]) -> QuerySet[Any]:
-    if model is Document:
-        # The schedule plans untried documents anew while they wait in the queue: they have waited since they came.
-        return Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
-    return model.startable()
-
-
-def _since(model: type[Job]) -> Combinable:
-    if model is Document:
-        return Case(When(attempts=0, then="updated_at"), default="retry_at")
-    return Coalesce("retry_at", "enqueued_at", "created_at")
 
 
 # Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.
@@ -361,20 +358,17 @@ def broker() -> Finding:
     return Finding()
 
 
+def _is_served(queue: str) -> bool:
+    """Whether a worker took something from the queue a moment ago; True where that is not known."""
+    alive = Q(heartbeat_at__gte=Now() - Job.SILENT_AFTER)
+    return queue not in _JOBS or any(model._default_manager.filter(alive).exists() for model in _JOBS[queue])
+
+
 def worker() -> Finding:
     """Whether workers take what waits, and documents make progress; seen from rows, so that no worker is called."""
     counts = documents_by_status()
-    idle = [
-        waiting.name
-        for waiting in queues()
-        if waiting.name in _JOBS
-        and waiting.oldest_seconds > WAITS_FOR_NOBODY_AFTER.total_seconds()
-        # Also one that has ended since: the next may not have begun yet.
-        and not any(
-            model._default_manager.filter(heartbeat_at__gte=Now() - model.SILENT_AFTER).exists()
-            for model in _JOBS[waiting.name]
-        )
-    ]
+    limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
+    idle = [line.name for line in queues() if line.oldest_seconds > limit and not _is_served(line.name)]
     if idle:
         detail = f"Nobody takes what waits in the queues: {', '.join(idle)}; start a worker for them."
         return Finding(Health.DEGRADED, detail, counts)
@@ -405,14 +399,12 @@ def queue() -> Finding:
     """Whether work waits longer than it should."""
     lines = queues()
     counts = {line.name: {"length": line.length, "oldest_seconds": round(line.oldest_seconds, 1)} for line in lines}
-    late = [
+    late = "; ".join(
         f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min"
         for line in lines
         if line.is_late
-    ]
-    if late:
-        return Finding(Health.DEGRADED, f"Work waits for too long: {'; '.join(late)}.", counts)
-    return Finding(counts=counts)
+    )
+    return Finding(Health.DEGRADED, f"Work waits for too long: {late}.", counts) if late else Finding(counts=counts)
 
 
 def disk_space() -> Finding:

@@ -61,21 +61,18 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
 elif CELERY_BROKER_URL.startswith("redis"):
     # With the defaults a killed worker's tasks were not back after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
-# A worker without `--queues` takes tasks from all. Older code, while processes are replaced, sends to `celery`.
-QUEUES = ("documents", "maintenance", "judgements", "deliveries")
-CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
-_QUEUE_OF_TASK = {
-    "retrieval.tasks.ingest_document": "documents",
-    "retrieval.tasks.resume_draft": "documents",
-    "retrieval.tasks.sync_source": "documents",
-    "retrieval.tasks.deliver_webhook": "deliveries",
+QUEUES = {
+    "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
+    "deliveries": ("retrieval.tasks.deliver_webhook",),
     # They wait for a language model, or take long.
-    "evaluation.tasks.judge_answer": "judgements",
-    "evaluation.tasks.measure_evaluation_run": "judgements",
-    "chat.tasks.try_model": "judgements",
-    "*": "maintenance",
-}
-CELERY_TASK_ROUTES = {task: {"queue": queue} for task, queue in _QUEUE_OF_TASK.items()}
+    "judgements": (
+        "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"
+    ),
+    "maintenance": ("*",),
+}  # fmt: skip
+CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
+# A worker without `--queues` takes tasks from all. Older code, while processes are replaced, sends to `celery`.
+CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -91,29 +88,17 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "in
 CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
 # The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
-# A task that no worker took in time is dropped: the next one does as much. Clocks of machines may differ by minutes.
-_LEAST_EXPIRY_SECONDS = 300.0
-_EVERY_SECONDS = {
-    "retrieval.tasks.sweep": 15.0,
-    "retrieval.tasks.request_due_sources": 20.0,
-    "evaluation.tasks.request_forgotten": 300.0,
-    "ragsite.tasks.forget_deleted_documents": 60.0,
-    "ragsite.tasks.delete_old": 3600.0,
-}
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
-    task.rpartition(".")[2].replace("_", "-"): {
-        "task": task,
-        "schedule": seconds,
-        "options": {"expires": max(seconds, _LEAST_EXPIRY_SECONDS)},
-    }
-    for task, seconds in _EVERY_SECONDS.items()
-} | {
-    "check-indexes": {
-        "task": "retrieval.tasks.reconcile",
-        "schedule": crontab(hour="3", minute="30"),
-        "options": {"expires": 3600.0},
-    }
+    "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
+    "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
+    "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
+    "forget-deleted-documents": {"task": "ragsite.tasks.forget_deleted_documents", "schedule": 60.0},
+    "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": 3600.0},
+    "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
+for _entry in CELERY_BEAT_SCHEDULE.values():
+    # Then no worker begins it: the next one does as much. Not sooner, because clocks of machines differ by minutes.
+    _entry["options"] = {"expires": 900.0}
 
 # Traces go there over OTLP; the exporter reads OpenTelemetry's other variables themselves.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -131,6 +131,11 @@ FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
 
 
+def pause_after(attempts: int) -> timedelta:
+    """Longer after each attempt that failed."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(attempts - 1, 10))
+
+
 class Job(Leased):
     """A row that a worker has to do something with: WAITING, RUNNING while a worker has its lease, then ended.
 
@@ -182,8 +187,7 @@ class Job(Leased):
 
     def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
         """Release the lease for another attempt after ``pause``, by default longer each time."""
-        if pause is None:
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(self.attempts - 1, 10))
+        pause = pause_after(self.attempts) if pause is None else pause
         values = {"status": self.WAITING, "enqueued_at": None, **values}
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
@@ -256,12 +260,10 @@ def maintenance_queue() -> tuple[int, float]:
     """How many tasks of maintenance wait, and for how many seconds the oldest has; 0 where the broker is another."""
     if not settings.CELERY_BROKER_URL.startswith("pgmq:"):
         return 0, 0.0
+    age = "coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
     with connection.cursor() as cursor:
         # Without those that a worker has.
-        cursor.execute(
-            "SELECT count(*), coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
-            " FROM pgmq.q_maintenance WHERE vt <= now()"
-        )
+        cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_maintenance WHERE vt <= now()")
         length, seconds = cursor.fetchone()
     return length, float(seconds)
 

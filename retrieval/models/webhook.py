@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.jobs import FIRST_PAUSE, LONGEST_PAUSE, Job, enqueue_on_commit
+from retrieval.infrastructure.jobs import Job, enqueue_on_commit, pause_after
 
 # So many failures in a row are the receiver's, not a delivery's.
 PAUSED_FROM_FAILURES = 3
@@ -44,27 +43,19 @@ class Webhook(models.Model):
     def __str__(self) -> str:
         return self.address
 
-    def pause_end(self) -> datetime | None:
-        """The end of the pause; None without one."""
-        return self.paused_until if self.paused_until and self.paused_until > timezone.now() else None
-
-    def note_failure(self) -> None:
-        """Count it. After several in a row nothing is sent to the receiver for a while, longer each time."""
-        Webhook.objects.filter(pk=self.pk).update(failures=F("failures") + 1)
-        self.refresh_from_db()
+    def note(self, *, has_failed: bool) -> None:
+        """Count the failures in a row. After several nothing is sent for a while, longer each time; a success ends
+        that.
+        """
+        waiting = self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
+        self.failures = self.failures + 1 if has_failed else 0
         if self.failures >= PAUSED_FROM_FAILURES:
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(self.failures - 1, 10))
-            until = timezone.now() + pause
-            Webhook.objects.filter(pk=self.pk).update(paused_until=until)
-            self._waiting().update(retry_at=Greatest("retry_at", until), enqueued_at=None)
-
-    def end_pause(self) -> None:
-        """Count from zero; what waited for the end of a pause is due."""
-        if Webhook.objects.filter(pk=self.pk, failures__gt=0).update(failures=0, paused_until=None):
-            self._waiting().filter(retry_at=self.paused_until).update(retry_at=Now())
-
-    def _waiting(self) -> QuerySet[WebhookDelivery]:
-        return self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
+            self.paused_until = timezone.now() + pause_after(self.failures)
+            waiting.update(retry_at=Greatest("retry_at", self.paused_until), enqueued_at=None)
+        elif not has_failed and self.paused_until:
+            waiting.filter(retry_at=self.paused_until).update(retry_at=Now())
+            self.paused_until = None
+        self.save(update_fields=["failures", "paused_until"])
 
 
 class WebhookDelivery(Job):
@@ -115,8 +106,9 @@ def announce(event: str, payload: Mapping[str, Any]) -> int:
     """
     hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
     rows = [
-        WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.pause_end()) for hook in hooks
+        WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.paused_until) for hook in hooks
     ]
     WebhookDelivery.objects.bulk_create(rows)
+    # During a pause, and just after it, the sweep does so.
     enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

@@ -227,11 +227,11 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     webhook = add(receiver.url if failing else f"http://127.0.0.1:{free_port()}/")
     waiting = announced_to(webhook, 6)
     for each in waiting[:3]:
-        assert webhook.pause_end() is None
+        assert webhook.paused_until is None
         webhooks.deliver(each)
         webhook.refresh_from_db()
     assert webhook.failures == 3
-    assert timedelta(seconds=60) < webhook.pause_end() - timezone.now() < timedelta(minutes=2)
+    assert timedelta(seconds=60) < webhook.paused_until - timezone.now() < timedelta(minutes=2)
     sent.clear()
     tried = len(receiver.requests)
     waiting += announced_to(webhook, 1)
@@ -246,7 +246,7 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     assert (sweep(WebhookDelivery), sent) == (1, waiting[:1])
     webhooks.deliver(waiting[0])
     webhook.refresh_from_db()
-    assert webhook.pause_end() > timezone.now() + timedelta(minutes=3)
+    assert webhook.paused_until > timezone.now() + timedelta(minutes=3)
     # A test is sent all the same. What it proves ends the pause.
     receiver.status = 204
     Webhook.objects.update(address=receiver.url)
@@ -254,7 +254,7 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     client.post("/admin/retrieval/webhook/", {"action": "send_test", "_selected_action": [webhook.pk]})
     assert webhooks.deliver(sent.pop()).status == "done"
     webhook.refresh_from_db()
-    assert (webhook.failures, webhook.pause_end()) == (0, None)
+    assert (webhook.failures, webhook.paused_until) == (0, None)
     assert sent == waiting[:1]
 
 

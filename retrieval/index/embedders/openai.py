@@ -102,29 +102,9 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         """
         if deadline.current() is None:
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
-            return self._in_batches(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
+            return self._embed(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
         with deadline.limit(self.query_timeout_seconds):
             return self._embed_for_reader(texts)
-
-    def _in_batches(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
-        """The vectors of all texts. ``batch_size`` is halved, for good, when the server refuses so many at once; a text
-        that it also refuses alone was the reason itself, and changes nothing. Raises: EmbeddingFailed.
-        """
-        vectors, start, size_before = [np.empty((0, self.dimension), np.float32)], 0, self.batch_size
-        while start < len(texts):
-            batch = texts[start : start + self.batch_size]
-            try:
-                vectors.append(self._embed(batch, attempts, longest_pause_seconds, seconds))
-                start += len(batch)
-            except TooMany:
-                if len(batch) == 1:
-                    self.batch_size = size_before
-                    raise
-                self.batch_size = (len(batch) + 1) // 2
-        if self.batch_size < size_before:
-            host = self._server.url.host
-            logger.warning("The embedding server %s is sent at most %d texts at once.", host, self.batch_size)
-        return np.concatenate(vectors)
 
     def embed_query(self, text: str) -> Vectors:
         vector: Vectors = self._embed_for_reader([text])[0]
@@ -133,15 +113,33 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     def _embed_for_reader(self, texts: Sequence[str]) -> Vectors:
         """Somebody waits: little time, and none for a server that failed repeatedly. Raises: EmbeddingFailed."""
         seconds = deadline.seconds_left(self.query_timeout_seconds)
-        if not texts:
-            return np.empty((0, self.dimension), np.float32)
         try:
             with self._breaker.call(EmbeddingFailed):
-                return self._in_batches(texts, QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS, seconds)
+                return self._embed(texts, QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS, seconds)
         except Open as error:
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
+        """In batches. Their size is halved, for good, when the server refuses so many texts at once; one that it also
+        refuses alone was the reason itself, and changes nothing. Raises: EmbeddingFailed.
+        """
+        vectors, start, size_before = [np.empty((0, self.dimension), np.float32)], 0, self.batch_size
+        while start < len(texts):
+            batch = texts[start : start + self.batch_size]
+            try:
+                vectors.append(self._embed_batch(batch, attempts, longest_pause_seconds, seconds))
+                start += len(batch)
+            except TooMany:
+                if len(batch) == 1:
+                    self.batch_size = size_before
+                    raise
+                self.batch_size = (len(batch) + 1) // 2
+                logger.warning("%s refused %d texts at once: it is sent fewer.", self._server.url.host, len(batch))
+        return np.concatenate(vectors)
+
+    def _embed_batch(
+        self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float
+    ) -> Vectors:
         # Servers refuse an empty input, and JSON a lone surrogate.
         inputs = [well_formed(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds

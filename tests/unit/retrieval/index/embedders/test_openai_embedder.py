@@ -125,7 +125,7 @@ def test_a_server_that_takes_fewer_texts_gets_smaller_batches_and_this_is_rememb
             np.testing.assert_allclose(embedder.embed_documents(texts), expected(texts), atol=1e-7)
     sizes = [len(body["input"]) for _, _, body in server.requests]
     assert max(sizes) <= most < 2 * max(sizes)
-    assert caplog.messages == [f"The embedding server 127.0.0.1 is sent at most {max(sizes)} texts at once."]
+    assert caplog.messages[-1] == f"127.0.0.1 refused {2 * max(sizes)} texts at once: it is sent fewer."
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
