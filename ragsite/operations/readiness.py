@@ -41,7 +41,7 @@ from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.distribution import nodes as cluster_nodes
 from retrieval.infrastructure import breaker, disk
 from retrieval.infrastructure.database import statements_within
-from retrieval.infrastructure.jobs import Job, is_due, maintenance_queue
+from retrieval.infrastructure.jobs import Job, count_queued, is_due
 from retrieval.models import Document, Draft, Embedder, SourceRun, WebhookDelivery
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
@@ -228,8 +228,9 @@ def queues() -> list[Queue]:
     for name, length, since in counts[0].union(*counts[1:], all=True):
         lengths[name] += length
         oldest[name] = max(oldest.get(name, 0.0), (now - (since or now)).total_seconds())
-    lengths["maintenance"], oldest["maintenance"] = maintenance_queue()
-    return [Queue(name, lengths[name], oldest[name]) for name in LATE_AFTER]
+    if settings.CELERY_BROKER_URL.startswith("pgmq:"):
+        lengths["maintenance"], oldest["maintenance"] = count_queued("maintenance")
+    return [Queue(name, lengths[name], oldest.get(name, 0.0)) for name in LATE_AFTER]
 
 
 def _count_answers() -> QuerySet[Any, Any]:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from celery import current_app
 from django.apps import apps
-from django.conf import settings
 from django.db import DatabaseError, connection, models, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
@@ -245,27 +244,18 @@ def send(task: str, pk: int) -> None:
     current_app.send_task(task, (pk,))
 
 
-def count_queued(task: str) -> int:
-    """How many tasks the broker has in the queue of this one, without those that a worker has. Raises: its errors."""
-    queue = current_app.amqp.router.route({}, task)["queue"]
-    with current_app.connection_for_write() as link:
-        channel = link.default_channel
-        if hasattr(channel, "pgmq"):  # its own count has those of workers, too
-            queue(channel).declare()
-            return int(channel.pgmq.metrics(channel.canonical_queue_name(queue.name)).queue_visible_length)
-        return int(queue(channel).queue_declare().message_count)
-
-
-def maintenance_queue() -> tuple[int, float]:
-    """How many tasks of maintenance wait, and for how many seconds the oldest has; 0 where the broker is another."""
-    if not settings.CELERY_BROKER_URL.startswith("pgmq:"):
-        return 0, 0.0
-    age = "coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
+def count_queued(queue: str) -> tuple[int, float]:
+    """How many tasks are in the broker's queue, without those that a worker has, and the age of the oldest in seconds;
+    0 where the broker does not say it. Raises: DatabaseError, and the broker's errors.
+    """
+    if not current_app.conf.broker_url.startswith("pgmq:"):
+        with current_app.connection_for_write() as link:
+            return current_app.amqp.queues[queue](link.default_channel).queue_declare().message_count, 0.0
+    age = "coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)::float"
     with connection.cursor() as cursor:
-        # Without those that a worker has.
-        cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_maintenance WHERE vt <= now()")
+        cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_{queue} WHERE vt <= now()")
         length, seconds = cursor.fetchone()
-    return length, float(seconds)
+    return length, seconds
 
 
 # The sweep: jobs of dead workers are freed, and jobs without a task are enqueued.
@@ -314,5 +304,6 @@ def _lost(model: type[Job]) -> list[int]:
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():
         return []
-    queued = list(sent.order_by("-enqueued_at", "-pk").values_list("pk", flat=True)[: count_queued(model.TASK)])
+    length, _age = count_queued(current_app.amqp.router.route({}, model.TASK)["queue"].name)
+    queued = list(sent.order_by("-enqueued_at", "-pk").values_list("pk", flat=True)[:length])
     return list(late.exclude(pk__in=queued).values_list("pk", flat=True)[:MOST_AT_ONCE])
