@@ -228,7 +228,7 @@ def queues() -> list[Queue]:
     for name, length, since in counts[0].union(*counts[1:], all=True):
         lengths[name] += length
         oldest[name] = max(oldest.get(name, 0.0), (now - (since or now)).total_seconds())
-    if settings.CELERY_BROKER_URL.startswith("pgmq:"):
+    if celery_app.conf.broker_url.startswith("pgmq:"):
         lengths["maintenance"], oldest["maintenance"] = count_queued("maintenance")
     return [Queue(name, lengths[name], oldest.get(name, 0.0)) for name in LATE_AFTER]
 
