@@ -13,12 +13,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.module_loading import import_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from rest_framework.exceptions import APIException, PermissionDenied
 from rest_framework.request import Request
-from rest_framework.settings import api_settings
 
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
@@ -123,7 +123,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
         return True
     user = request.user
     if "Authorization" in request.headers:
-        user = Request(request, authenticators=[api_settings.DEFAULT_AUTHENTICATION_CLASSES[0]()]).user
+        user = Request(request, authenticators=[import_string(settings.API_KEY_AUTHENTICATION)()]).user
     limits = limits_of(user)
     return user.is_active and user.is_staff and (limits is None or limits.permit("metrics"))
 

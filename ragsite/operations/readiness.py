@@ -246,7 +246,7 @@ def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
 
 
 def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, Any]:
-    named = rows.order_by().annotate(queue=Value(name)).values("queue")
+    named: QuerySet[Any, Any] = rows.order_by().annotate(queue=Value(name)).values("queue")
     return named.annotate(length=Count("pk"), since=Min(since)).values_list("queue", "length", "since")
 
 

@@ -51,10 +51,10 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         # As keywords, because pgmq finds no socket in a URL.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        "wait_time_seconds": 1,
-        # Ten times a second would be a third of what an idle site takes of a core.
-        "poll_interval_ms": 250,
-        "polling_interval": 0.2,
+        # All queues of a worker are asked in turn, without waiting in one for what is in another. Ten times a second
+        # would be a third of what an idle site takes of a core.
+        "wait_time_seconds": 0,
+        "polling_interval": 0.25,
         "pool_size": 4,
         "pool_timeout": 5,
     }
@@ -81,8 +81,6 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
 # In KiB. A child that has grown beyond it is replaced when its task is done.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
-# Each worker would ask for commands in a queue of its own, between any two looks at its tasks.
-CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"

@@ -132,7 +132,8 @@ LONGEST_PAUSE = timedelta(hours=1)
 
 def pause_after(attempts: int) -> timedelta:
     """Longer after each attempt that failed."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(attempts - 1, 10))
+    factor: int = 3 ** min(attempts - 1, 10)
+    return min(LONGEST_PAUSE, FIRST_PAUSE * factor)
 
 
 class Job(Leased):
@@ -250,7 +251,8 @@ def count_queued(queue: str) -> tuple[int, float]:
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):
         with current_app.connection_for_write() as link:
-            return current_app.amqp.queues[queue](link.default_channel).queue_declare().message_count, 0.0
+            declared: Any = current_app.amqp.queues[queue](link.default_channel).queue_declare()
+            return declared.message_count, 0.0
     age = "coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)::float"
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_{queue} WHERE vt <= now()")
@@ -270,13 +272,18 @@ BEGUN_WITHIN = timedelta(minutes=5)
 MOST_AT_ONCE = 500
 
 
+def _broker_errors() -> tuple[type[Exception], ...]:
+    errors: tuple[type[Exception], ...] = current_app.connection_for_write().connection_errors
+    return errors
+
+
 def sweep_all() -> None:
     """Sweep every kind of job. A kind that fails does not stop the others."""
     for model in apps.get_models():
         if issubclass(model, Job):
             try:
                 sweep(model)
-            except (DatabaseError, *current_app.connection_for_write().connection_errors):
+            except (DatabaseError, *_broker_errors()):
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 

@@ -93,7 +93,7 @@ class WebhookDelivery(Job):
         """The first that is due of each receiver that is sent nothing now."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
         due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
-        return cls._default_manager.filter(pk__in=due.values("pk"))
+        return cls.startable().filter(pk__in=due.values("pk"))
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
         return super().end(status, error, finished_at=timezone.now(), **values)
