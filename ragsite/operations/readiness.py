@@ -246,8 +246,9 @@ def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
 
 
 def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, Any]:
-    named: QuerySet[Any, Any] = rows.order_by().annotate(queue=Value(name)).values("queue")
-    return named.annotate(length=Count("pk"), since=Min(since)).values_list("queue", "length", "since")
+    named = rows.order_by().annotate(queue=Value(name)).values("queue")
+    counted: QuerySet[Any, Any] = named.annotate(length=Count("pk"), since=Min(since))
+    return counted.values_list("queue", "length", "since")
 
 
 # Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.

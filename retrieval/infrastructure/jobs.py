@@ -272,9 +272,9 @@ BEGUN_WITHIN = timedelta(minutes=5)
 MOST_AT_ONCE = 500
 
 
-def _broker_errors() -> tuple[type[Exception], ...]:
-    errors: tuple[type[Exception], ...] = current_app.connection_for_write().connection_errors
-    return errors
+def _outages() -> tuple[type[BaseException], ...]:
+    """The errors of a database or a broker that is away."""
+    return (DatabaseError, *current_app.connection_for_write().connection_errors)
 
 
 def sweep_all() -> None:
@@ -283,7 +283,7 @@ def sweep_all() -> None:
         if issubclass(model, Job):
             try:
                 sweep(model)
-            except (DatabaseError, *_broker_errors()):
+            except _outages():
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
