@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-ANSWERS = Counter("ragsite_answers", "Finished answers.", ["status", "refused"])
-ANSWER_CACHE = Counter(
+from retrieval.infrastructure.metrics import counter
+
+ANSWERS = counter(
+    "ragsite_answers", "Finished answers.", status=("completed", "stopped", "failed"), refused=("false", "true")
+)
+ANSWER_CACHE = counter(
     "ragsite_answer_cache",
-    "Questions by whether an earlier answer served: hit, miss, or off (not to be looked for).",
-    ["outcome"],
+    "Questions by whether an earlier answer served, or was not to be looked for.",
+    outcome=("hit", "miss", "off"),
 )
 MODEL_FAILURES = Counter("ragsite_model_failures", "Answers that the model failed to write; they were quoted instead.")
-MODEL_WITHHELD = Counter(
+MODEL_WITHHELD = counter(
     "ragsite_model_output_withheld",
     "Answers of the model that were not shown, because they repeated what it was told in confidence.",
-    ["reason"],
+    reason=("prompt", "function"),
 )
-MODEL_TOKENS = Counter("ragsite_model_tokens", "Tokens that answers took, some reckoned.", ["kind"])
+MODEL_TOKENS = counter(
+    "ragsite_model_tokens", "Tokens that answers took, some reckoned.", kind=("prompt", "completion")
+)
 INSTRUCTIONS = Counter(
     "ragsite_instructions", "Questions that read like instructions to the site and were not answered.", ["rule"]
 )
@@ -30,6 +36,6 @@ QUEUE_SECONDS = Histogram(
     buckets=(0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
 )
 REFUSED_QUESTIONS = Counter("ragsite_refused_questions", "Questions that were not taken because the queue was full.")
-OUT_OF_TIME = Counter(
-    "ragsite_answers_out_of_time", "Answers that took too long: waiting, searching, or writing.", ["stage"]
+OUT_OF_TIME = counter(
+    "ragsite_answers_out_of_time", "Answers that took too long.", stage=("waiting", "searching", "writing")
 )

@@ -38,7 +38,7 @@ class RagsiteConfig(AppConfig):
 
 
 def install_queue(using: str, **_: Any) -> None:
-    """Create the schema of the task queue inside PostgreSQL, where it is used and is not there yet.
+    """Create the broker's schema and queues inside PostgreSQL, where it is used and they are not there yet.
 
     It belongs to the database as the tables do: whoever migrates has both.
     """
@@ -51,3 +51,5 @@ def install_queue(using: str, **_: Any) -> None:
         cursor.execute("SELECT to_regclass('pgmq.meta') IS NOT NULL")
         if not cursor.fetchone()[0]:
             cursor.execute(get_embedded_install_sql())
+        for queue in settings.CELERY_TASK_QUEUES:
+            cursor.execute("SELECT pgmq.create(%s)", [queue.name])

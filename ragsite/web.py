@@ -31,6 +31,7 @@ from django.urls import get_resolver
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers import gasgi
 
+from ragsite.celery import app as celery_app
 from ragsite.machine import end_with
 from ragsite.operations import shared_metrics
 from retrieval import conf
@@ -238,6 +239,10 @@ def preload() -> None:
         importlib.import_module(module)
     for backend in filter(None, (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values())):
         importlib.import_module(backend["BACKEND"].rpartition(".")[0])
+    # The tasks, and what they and every request need of Django and Celery.
+    celery_app.loader.import_default_modules()
+    celery_app.finalize()
+    celery_app.backend  # noqa: B018 - made here, and shared
     sandbox.state()
     # Compiled, they stay so.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):

@@ -13,9 +13,10 @@ import threading
 import time
 from typing import Any
 
+from billiard import current_process
 from billiard.pool import Pool
-from celery.concurrency import prefork
-from celery.signals import worker_process_init
+from celery.concurrency import prefork, thread
+from celery.signals import celeryd_after_setup, worker_process_init
 
 from retrieval.infrastructure.slots import FileLock
 
@@ -33,13 +34,21 @@ class TaskPool(prefork.TaskPool):
     BlockingPool = LastingPool
 
 
+@celeryd_after_setup.connect
+def _begin_threads(instance: Any, **_: Any) -> None:
+    """Have a worker of threads do what a process of a pool does at its start."""
+    if issubclass(instance.pool_cls, thread.TaskPool):
+        worker_process_init.send(sender=None)
+
+
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
     """Have this process of the pool killed when the worker is gone: nobody would take its results any more.
 
     Not by PR_SET_PDEATHSIG, which also comes when only the thread has ended that this process was forked from.
     """
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    if current_process().name != "MainProcess":
+        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 
 
 def _watch(parent: int) -> None:

@@ -16,13 +16,14 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
 from django.dispatch import receiver
 from django.utils import timezone
 
 from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.infrastructure.encryption import SecretUnreadable, decrypt
-from retrieval.infrastructure.jobs import acquire_lease, heartbeat, sweeping
-from retrieval.models import WebhookDelivery
+from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat, is_due, sweeping
+from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused
 
@@ -33,6 +34,7 @@ REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
 KEPT_FOR = timedelta(days=7)
 """The log, which holds questions, after a delivery has ended."""
+GIVEN_UP_AFTER = timedelta(days=3)
 
 
 def new_secret() -> str:
@@ -54,10 +56,10 @@ def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
 def deliver(delivery_id: int) -> WebhookDelivery | None:
     """The delivery, after one attempt; None when there was nothing to lease.
 
-    It is DONE after an answer of 2xx, FAILED when another attempt cannot help, else WAITING for the next one.
+    It is DONE after an answer of 2xx, FAILED when another attempt cannot help, else WAITING for the next one. A
+    receiver gets one at a time; what waits for that is enqueued here.
     """
-    rows = WebhookDelivery.unfinished().select_related("webhook")
-    delivery = acquire_lease(rows, delivery_id, status=WebhookDelivery.RUNNING)
+    delivery = _lease(delivery_id)
     if delivery is None:
         return None
     try:
@@ -77,7 +79,26 @@ def deliver(delivery_id: int) -> WebhookDelivery | None:
         else:
             delivery.retry(f"The address answered {status}.")
     delivery.refresh_from_db()
+    delivery.webhook.note(has_failed=delivery.status != WebhookDelivery.Status.DONE)
+    following = WebhookDelivery.in_turn().filter(webhook=delivery.webhook_id)
+    enqueue(WebhookDelivery, list(following.values_list("pk", flat=True)))
     return delivery
+
+
+def _lease(delivery_id: int) -> WebhookDelivery | None:
+    """The delivery, leased, if it is due and its receiver is sent no other; else it is enqueued later."""
+    rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
+    with transaction.atomic():
+        # Of two workers, the second sees what the first has leased.
+        webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
+        webhook = webhooks.select_for_update(no_key=True).first()
+        if webhook is None:
+            return None
+        sending = webhook.deliveries.filter(status=WebhookDelivery.RUNNING).exclude(WebhookDelivery.is_silent())
+        if sending.exclude(pk=delivery_id).exists():
+            rows.filter(pk=delivery_id).update(enqueued_at=None)
+            return None
+        return acquire_lease(rows, delivery_id, status=WebhookDelivery.RUNNING)
 
 
 def _send(delivery: WebhookDelivery) -> int:
@@ -100,4 +121,9 @@ def _send(delivery: WebhookDelivery) -> int:
 
 @receiver(sweeping, dispatch_uid="retrieval.forget_deliveries")
 def _forget_old(**_options: Any) -> None:
-    WebhookDelivery.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()
+    now = timezone.now()
+    WebhookDelivery.objects.filter(finished_at__lt=now - KEPT_FOR).delete()
+    waiting = WebhookDelivery.objects.filter(status=WebhookDelivery.WAITING, created_at__lt=now - GIVEN_UP_AFTER)
+    waiting.update(
+        status=WebhookDelivery.FAILED, error=f"It could not be sent within {GIVEN_UP_AFTER.days} days.", finished_at=now
+    )

@@ -31,7 +31,12 @@ STOP_SECONDS = 60.0
 # The bench sends more requests than the limits allow one person.
 _RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
 # By role, the beginning of the names of its processes.
-_ROLES = {"web server": "ragsite-web", "web": "ragsite-web-", "worker": "ragsite-worker", "scheduler": "ragsite-beat"}
+_ROLES: dict[str, str | tuple[str, ...]] = {
+    "web server": "ragsite-web",
+    "web": "ragsite-web-",
+    "worker": ("ragsite-documen", "ragsite-worker", "ragsite-judgeme"),
+    "scheduler": "ragsite-beat",
+}
 
 
 class SiteFailed(Exception):

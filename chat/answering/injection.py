@@ -126,6 +126,7 @@ _PATTERNS = {
     rule: [re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE) for pattern in patterns]
     for rule, patterns in _RULES.items()
 }
+RULE_NAMES = tuple(_RULES)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 
 

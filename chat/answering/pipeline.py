@@ -18,7 +18,7 @@ from chat.answering.citations import Marker
 from chat.answering.evidence import Evidence, nearest_unit, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
-from chat.answering.injection import find_instruction
+from chat.answering.injection import RULE_NAMES, find_instruction
 from chat.answering.model_trial import uses_functions
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
@@ -43,6 +43,7 @@ from chat.types import (
 from retrieval.exceptions import InvalidQuery, ModelFailed, SearchUnavailable
 from retrieval.index.closeness import current_calibration
 from retrieval.infrastructure.database import fetch
+from retrieval.infrastructure.metrics import begin_at_zero
 from retrieval.models import Collection
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.spelling import suggest
@@ -52,6 +53,7 @@ from retrieval.text.language import detect_language
 from retrieval.types import Passage, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
+begin_at_zero(INSTRUCTIONS, RULE_NAMES)
 
 # What is answered to a greeting or thanks: what the site is for.
 

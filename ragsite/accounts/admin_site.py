@@ -27,6 +27,7 @@ from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import DEFAULT_DAYS, scope
 from ragsite import local_model
 from ragsite.accounts.sign_in import is_missing
+from ragsite.operations.readiness import queues
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.rights import source_collections, why_collection, why_document
 
@@ -46,6 +47,10 @@ DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        # Called by the pages that show them.
+        return {**super().each_context(request), "queues": queues}
+
     def has_permission(self, request: HttpRequest) -> bool:
         return super().has_permission(request) and not is_missing(request.user)
 

@@ -22,11 +22,11 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from prometheus_client import Counter
 from rest_framework.exceptions import APIException, Throttled
 
 from ragsite.models import SignInCount
 from retrieval.api.callers import address_of
+from retrieval.infrastructure.metrics import counter
 from retrieval.infrastructure.slots import Slots
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,11 @@ BUSY_SECONDS = 2
 # One hash at a time leaves the other processors to the pages. A second slot serves accounts at a known address.
 _slots, _kept_slots = Slots(1), Slots(1)
 
-REFUSALS = Counter("ragsite_sign_in_refusals", "Tries to sign in that were refused unread.", ["reason"])
+REFUSALS = counter(
+    "ragsite_sign_in_refusals",
+    "Tries to sign in that were refused unread.",
+    reason=("account", "failures", "codes", "tokens", "busy"),
+)
 
 _COUNT = """
     INSERT INTO ragsite_signincount AS counted (key, kind, failures, since) VALUES (%s, %s, 1, %s)

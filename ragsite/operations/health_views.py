@@ -13,9 +13,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.module_loading import import_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from rest_framework.exceptions import APIException, PermissionDenied
+from rest_framework.request import Request
 
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
@@ -25,6 +28,7 @@ from retrieval.documents.reconciliation import last_counts
 from retrieval.index.distribution import nodes
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.metrics import latest_gauge
+from retrieval.key_limits import limits_of
 from retrieval.sources.states import count_states
 
 DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
@@ -66,6 +70,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     }
     if ready:
         body["documents"] = findings["worker"].counts
+        body["queues"] = findings["queue"].counts
     return JsonResponse(body, status=200 if ready else 503)
 
 
@@ -73,15 +78,11 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """The counters of all web processes of this machine, for Prometheus."""
-    # The user is looked at last: that asks the database, which may be down.
-    if not (
-        settings.METRICS_PUBLIC or _is_from_this_machine(request) or (request.user.is_active and request.user.is_staff)
-    ):
-        return HttpResponse(
-            "Metrics are shown to staff and to this machine; METRICS_PUBLIC shows them to all.\n",
-            status=403,
-            content_type="text/plain",
-        )
+    try:
+        if not _may_see_metrics(request):
+            raise PermissionDenied("Metrics are for this machine, staff, and their keys with the scope `admin`.")
+    except APIException as error:  # that, or a key that is not known
+        return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
     for process, number in restarts(settings.DATA_DIR).items():
         RESTARTS.labels(process=process, reason="died").set(number)
@@ -113,6 +114,18 @@ def _count_rows() -> Finding:
 
 
 _FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
+
+
+def _may_see_metrics(request: HttpRequest) -> bool:
+    """Raises: APIException for a key that is refused."""
+    # The user is looked at last: that asks the database, which may be down.
+    if settings.METRICS_PUBLIC or _is_from_this_machine(request):
+        return True
+    user = request.user
+    if "Authorization" in request.headers:
+        user = Request(request, authenticators=[import_string(settings.API_KEY_AUTHENTICATION)()]).user
+    limits = limits_of(user)
+    return user.is_active and user.is_staff and (limits is None or limits.permit("metrics"))
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -20,13 +21,14 @@ from django.core.files.storage import FileSystemStorage
 from django.db import DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Case, Count, F, Min, Q, QuerySet, When
+from django.db.models import Case, Count, F, Min, Q, QuerySet, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.models import Judgement
+from evaluation.models import EvaluationRun, Judgement
 from ragsite import local_model
 from ragsite.celery import app as celery_app
 from retrieval import conf
@@ -39,7 +41,8 @@ from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.distribution import nodes as cluster_nodes
 from retrieval.infrastructure import breaker, disk
 from retrieval.infrastructure.database import statements_within
-from retrieval.models import Document, Draft, Embedder
+from retrieval.infrastructure.jobs import Job, count_queued, is_due
+from retrieval.models import Document, Draft, Embedder, SourceRun, WebhookDelivery
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod
 
@@ -69,7 +72,7 @@ class Finding:
 
     state: Health = Health.OK
     detail: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
 
 
 Check = Callable[[], Finding]
@@ -179,8 +182,23 @@ def dedicated_connection() -> BaseDatabaseWrapper:
 # Waiting for longer is a sign that something is wrong, or that there are too few processes.
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
+    "maintenance": timedelta(minutes=5),
     "judgements": timedelta(hours=1),
+    "deliveries": timedelta(hours=1),
     "answers": timedelta(minutes=1),
+}
+QUEUE_LABELS = {
+    "documents": _("Documents and sources"),
+    "maintenance": _("Maintenance"),
+    "judgements": _("Judgements and evaluation runs"),
+    "deliveries": _("Webhook deliveries"),
+    "answers": _("Answers"),
+}
+# The jobs whose tasks are in each queue. Those of maintenance have no rows.
+_JOBS: dict[str, tuple[type[Job], ...]] = {
+    "documents": (Document, SourceRun, Draft),
+    "judgements": (Judgement, EvaluationRun),
+    "deliveries": (WebhookDelivery,),
 }
 
 
@@ -193,32 +211,50 @@ class Queue:
     oldest_seconds: float
 
     @property
+    def label(self) -> str:
+        return str(QUEUE_LABELS[self.name])
+
+    @property
     def is_late(self) -> bool:
-        return self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
+        # The schedule sends eight tasks a minute: where none is taken, they are many.
+        is_backlog = self.name != "maintenance" or self.length > 20
+        return is_backlog and self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
 
 
 def queues() -> list[Queue]:
-    """The jobs that could begin now: documents to read, judgements to make, answers to write."""
-    now = timezone.now()
+    """What could begin now, of each queue. That of maintenance is known only where it is in the database."""
+    counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
+    lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
+    for name, length, since in counts[0].union(*counts[1:], all=True):
+        lengths[name] += length
+        oldest[name] = max(oldest.get(name, 0.0), (now - (since or now)).total_seconds())
+    if celery_app.conf.broker_url.startswith("pgmq:"):
+        lengths["maintenance"], oldest["maintenance"] = count_queued("maintenance")
+    return [Queue(name, lengths[name], oldest.get(name, 0.0)) for name in LATE_AFTER]
+
+
+def _count_answers() -> QuerySet[Any, Any]:
+    return _count("answers", Answer.objects.filter(status=Answer.Status.PENDING), F("created_at"))
+
+
+def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
+    if model is not Document:
+        return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
     # The schedule plans untried documents anew while they wait in the queue: they have waited since they came.
-    documents = Document.objects.filter(Q(attempts=0) | Q(retry_at__lte=now), status=Document.Status.PENDING)
-    judgements = Judgement.objects.filter(Q(retry_at=None) | Q(retry_at__lte=now), status=Judgement.Status.QUEUED)
-    return [
-        _queue("documents", now, documents, Case(When(attempts=0, then="updated_at"), default="retry_at")),
-        _queue("judgements", now, judgements, Coalesce("retry_at", "created_at")),
-        _queue("answers", now, Answer.objects.filter(status=Answer.Status.PENDING), F("created_at")),
-    ]
+    rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
+    return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
 
-def _queue(name: str, now: datetime, rows: QuerySet[Any], waits_since: Combinable) -> Queue:
-    counted = rows.order_by().aggregate(length=Count("pk"), since=Min(waits_since))
-    return Queue(name, counted["length"], (now - (counted["since"] or now)).total_seconds())
+def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, Any]:
+    named = rows.order_by().annotate(queue=Value(name)).values("queue")
+    counted: QuerySet[Any, Any] = named.annotate(length=Count("pk"), since=Min(since))
+    return counted.values_list("queue", "length", "since")
 
 
 # Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
-# How long a document may wait before its waiting tells that no worker is there: the schedule looks every 15 seconds.
+# How long a job may wait before its waiting says that no worker is there: the schedule looks every 15 seconds.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
 # How long a document may be read without any progress while its worker's heartbeat goes on.
 STUCK_AFTER = timedelta(minutes=3)
@@ -324,16 +360,21 @@ def broker() -> Finding:
     return Finding()
 
 
+def _is_served(queue: str) -> bool:
+    """Whether a worker took something from the queue a moment ago; True where that is not known."""
+    alive = Q(heartbeat_at__gte=Now() - Job.SILENT_AFTER)
+    return queue not in _JOBS or any(model._default_manager.filter(alive).exists() for model in _JOBS[queue])
+
+
 def worker() -> Finding:
-    """Whether a worker reads new documents and makes progress; seen from their rows, so that no worker is called."""
+    """Whether workers take what waits, and documents make progress; seen from rows, so that no worker is called."""
     counts = documents_by_status()
-    documents = Document.objects.order_by()
-    stale = documents.filter(
-        status=Document.Status.PENDING, attempts=0, updated_at__lt=Now() - WAITS_FOR_NOBODY_AFTER
-    ).exists()
-    busy = documents.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=Now() - Document.SILENT_AFTER)
-    if stale and not busy.exists():
-        return Finding(Health.DEGRADED, "Documents wait and nobody reads them: start a worker.", counts)
+    limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
+    idle = [line.name for line in queues() if line.oldest_seconds > limit and not _is_served(line.name)]
+    if idle:
+        detail = f"Nobody takes what waits in the queues: {', '.join(idle)}; start a worker for them."
+        return Finding(Health.DEGRADED, detail, counts)
+    busy = Document.objects.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=Now() - Document.SILENT_AFTER)
     if stuck := busy.filter(updated_at__lt=Now() - STUCK_AFTER).count():
         minutes = STUCK_AFTER.total_seconds() / 60
         return Finding(
@@ -358,13 +399,14 @@ def documents_by_status() -> dict[str, int]:
 
 def queue() -> Finding:
     """Whether work waits longer than it should."""
-    late = [each for each in queues() if each.is_late]
-    if late:
-        lengths = "; ".join(
-            f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min" for line in late
-        )
-        return Finding(Health.DEGRADED, f"Work waits for too long: {lengths}.")
-    return Finding()
+    lines = queues()
+    counts = {line.name: {"length": line.length, "oldest_seconds": round(line.oldest_seconds, 1)} for line in lines}
+    late = "; ".join(
+        f"{line.length} {line.name}, the oldest for {line.oldest_seconds / 60:.0f} min"
+        for line in lines
+        if line.is_late
+    )
+    return Finding(Health.DEGRADED, f"Work waits for too long: {late}.", counts) if late else Finding(counts=counts)
 
 
 def disk_space() -> Finding:

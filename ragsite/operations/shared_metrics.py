@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from prometheus_client import REGISTRY, CollectorRegistry, values
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, values
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
@@ -43,7 +43,9 @@ def share(beside: Path) -> None:
     values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
     for metric in set(REGISTRY._names_to_collectors.values()):
         if isinstance(metric, MetricWrapperBase):
-            metric._metrics = {}
+            known, metric._metrics = getattr(metric, "_metrics", {}), {}
+            for labels in known if isinstance(metric, Counter) else ():
+                metric.labels(*labels)
             if metric._is_observable():  # type: ignore[no-untyped-call]
                 metric._metric_init()  # type: ignore[no-untyped-call]
 

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from celery.signals import worker_process_init, worker_process_shutdown
+from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
@@ -107,6 +107,7 @@ def start(**_: Any) -> None:
         tracing.use(_spans)
 
 
+@worker_shutdown.connect
 @worker_process_shutdown.connect
 def _stop(**_: Any) -> None:
     if _spans is not None:

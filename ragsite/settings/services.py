@@ -6,6 +6,7 @@ from typing import Any
 
 from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Exchange, Queue
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -50,16 +51,28 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         # As keywords, because pgmq finds no socket in a URL.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        "wait_time_seconds": 1,
-        # Ten times a second would be a third of what an idle site takes of a core.
-        "poll_interval_ms": 250,
-        "polling_interval": 0.2,
+        # All queues of a worker are asked in turn, without waiting in one for what is in another. Four times a second
+        # would take 3.6 % of a core of an idle site.
+        "wait_time_seconds": 0,
+        "polling_interval": 0.5,
         "pool_size": 4,
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
     # With the defaults a killed worker's tasks were not back after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
+QUEUES = {
+    "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
+    "deliveries": ("retrieval.tasks.deliver_webhook",),
+    # They wait for a language model, or take long.
+    "judgements": (
+        "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"
+    ),
+    "maintenance": ("*",),
+}  # fmt: skip
+CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
+# A worker without `--queues` takes tasks from all. Older code, while processes are replaced, sends to `celery`.
+CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -73,7 +86,7 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "in
 CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
 # The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
-CELERY_BEAT_SCHEDULE = {
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
     "request-due-sources": {"task": "retrieval.tasks.request_due_sources", "schedule": 20.0},
     "request-forgotten": {"task": "evaluation.tasks.request_forgotten", "schedule": 300.0},
@@ -81,6 +94,9 @@ CELERY_BEAT_SCHEDULE = {
     "delete-old": {"task": "ragsite.tasks.delete_old", "schedule": 3600.0},
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
+for _entry in CELERY_BEAT_SCHEDULE.values():
+    # Then no worker begins it: the next one does as much. Not sooner, because clocks of machines differ by minutes.
+    _entry["options"] = {"expires": 900.0}
 
 # Traces go there over OTLP; the exporter reads OpenTelemetry's other variables themselves.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -37,7 +37,7 @@ class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the 
 @admin.register(Webhook)
 class WebhookAdmin(SuperuserAdmin):
     form = WebhookForm
-    list_display = ("address", "events", "is_active", "created_at")
+    list_display = ("address", "events", "is_active", "failures", "paused_until", "created_at")
     actions = ("send_test",)
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:

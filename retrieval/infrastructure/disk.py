@@ -17,14 +17,16 @@ from pathlib import Path
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext as _
-from prometheus_client import Counter
 
 from retrieval.exceptions import DiskFull
 from retrieval.infrastructure.database import causes
+from retrieval.infrastructure.metrics import counter
 
 logger = logging.getLogger(__name__)
 
-DISK_FULL = Counter("ragsite_disk_full", "What was not saved because the disk was full, or nearly so.", ["reason"])
+DISK_FULL = counter(
+    "ragsite_disk_full", "What was not saved because the disk was full, or nearly so.", reason=("reserve", "error")
+)
 
 _PGCODE = "53100"
 

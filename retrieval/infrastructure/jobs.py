@@ -130,6 +130,12 @@ FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
 
 
+def pause_after(attempts: int) -> timedelta:
+    """Longer after each attempt that failed."""
+    factor: int = 3 ** min(attempts - 1, 10)
+    return min(LONGEST_PAUSE, FIRST_PAUSE * factor)
+
+
 class Job(Leased):
     """A row that a worker has to do something with: WAITING, RUNNING while a worker has its lease, then ended.
 
@@ -159,6 +165,16 @@ class Job(Leased):
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
 
     @classmethod
+    def startable(cls) -> QuerySet[Self]:
+        """The rows that a worker could begin now."""
+        return cls.unfinished().filter(is_due(), lease=None)
+
+    @classmethod
+    def in_turn(cls) -> QuerySet[Self]:
+        """Those of the rows that wait for no other row."""
+        return cls.startable()
+
+    @classmethod
     def restart_values(cls) -> dict[str, Any]:
         """The values with which a job begins again. A worker that works on it loses its lease."""
         return {
@@ -171,8 +187,7 @@ class Job(Leased):
 
     def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
         """Release the lease for another attempt after ``pause``, by default longer each time."""
-        if pause is None:
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 3 ** min(self.attempts - 1, 10))
+        pause = pause_after(self.attempts) if pause is None else pause
         values = {"status": self.WAITING, "enqueued_at": None, **values}
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
@@ -230,6 +245,21 @@ def send(task: str, pk: int) -> None:
     current_app.send_task(task, (pk,))
 
 
+def count_queued(queue: str) -> tuple[int, float]:
+    """How many tasks are in the broker's queue, without those that a worker has, and the age of the oldest in seconds;
+    0 where the broker does not say it. Raises: DatabaseError, and the broker's errors.
+    """
+    if not current_app.conf.broker_url.startswith("pgmq:"):
+        with current_app.connection_for_write() as link:
+            declared: Any = current_app.amqp.queues[queue](link.default_channel).queue_declare()
+            return declared.message_count, 0.0
+    age = "coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)::float"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_{queue} WHERE vt <= now()")
+        length, seconds = cursor.fetchone()
+    return length, seconds
+
+
 # The sweep: jobs of dead workers are freed, and jobs without a task are enqueued.
 
 # Sent by `sweep_all`, for leased rows that are not jobs of a worker.
@@ -237,9 +267,14 @@ sweeping = Signal()
 
 # A row younger than this is just being enqueued by the process that saved it.
 SENT_WITHIN = timedelta(seconds=10)
-# A task that no worker began within this time is sent again.
+# A task that no worker began within this time is sent again, if the broker lost it.
 BEGUN_WITHIN = timedelta(minutes=5)
 MOST_AT_ONCE = 500
+
+
+def _outages() -> tuple[type[BaseException], ...]:
+    """The errors of a database or a broker that is away."""
+    return (DatabaseError, *current_app.connection_for_write().connection_errors)
 
 
 def sweep_all() -> None:
@@ -248,7 +283,7 @@ def sweep_all() -> None:
         if issubclass(model, Job):
             try:
                 sweep(model)
-            except DatabaseError:
+            except _outages():
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
@@ -263,10 +298,19 @@ def sweep(model: type[Job]) -> int:
         # A row that is locked belongs to a worker that is alive: it saves its result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
-    is_forgotten = (
-        Q(enqueued_at=None, created_at__lt=Now() - SENT_WITHIN)
-        | Q(enqueued_at=None, retry_at__isnull=False)
-        | Q(enqueued_at__lt=Now() - BEGUN_WITHIN)
-    )
-    waiting = model.unfinished().filter(is_due(), is_forgotten, lease=None)
-    return enqueue(model, list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]))
+    unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
+    waiting = [*_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
+    return enqueue(model, waiting[:MOST_AT_ONCE])
+
+
+def _lost(model: type[Job]) -> list[int]:
+    """The ids of rows whose task was sent and is no longer in the broker: of a queue, the tasks that were sent last are
+    still there.
+    """
+    sent = model.in_turn().exclude(enqueued_at=None)
+    late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
+    if not late.exists():
+        return []
+    length, _age = count_queued(current_app.amqp.router.route({}, model.TASK)["queue"].name)
+    queued = list(sent.order_by("-enqueued_at", "-pk").values_list("pk", flat=True)[:length])
+    return list(late.exclude(pk__in=queued).values_list("pk", flat=True)[:MOST_AT_ONCE])

@@ -165,7 +165,13 @@ class AnswerTooLong(Exception):
 
 
 class ServerFailed(Exception):
-    """The server gave no answer that can be used; the text says why, as part of a sentence for the operator."""
+    """The server gave no answer that can be used; the text says why, as part of a sentence for the operator. ``status``
+    is that of a request that the server refused for good, else 0.
+    """
+
+    def __init__(self, problem: str, status: int = 0) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 class ServerLate(ServerFailed):
@@ -238,7 +244,7 @@ class ModelServer:
                     return content
                 problem = f"it {refusal(status, content, body, self._api_key)}"
                 if status not in RETRIED_STATUSES:
-                    raise ServerFailed(problem)
+                    raise ServerFailed(problem, status)
                 pause = max(pause, retry_after_seconds(headers))
             pause = min(pause, longest_pause_seconds)
             if attempt == attempts or time.monotonic() + pause >= ends_at:

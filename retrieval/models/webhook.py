@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.infrastructure.encryption import SecretHolder, origin_of
-from retrieval.infrastructure.jobs import Job, enqueue_on_commit
+from retrieval.infrastructure.jobs import Job, enqueue_on_commit, pause_after
+
+# So many failures in a row are the receiver's, not a delivery's.
+PAUSED_FROM_FAILURES = 3
 
 
 class Webhook(SecretHolder):
@@ -29,6 +34,9 @@ class Webhook(SecretHolder):
     secret = models.TextField(_("secret"), editable=False)
     events = ArrayField(models.CharField(max_length=40, choices=Event), verbose_name=_("events"))
     is_active = models.BooleanField(_("active"), default=True)
+    # Attempts that failed in a row, of whichever delivery.
+    failures = models.PositiveIntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
+    paused_until = models.DateTimeField(_("paused until"), null=True, blank=True, editable=False)
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
 
     class Meta:
@@ -41,6 +49,20 @@ class Webhook(SecretHolder):
     @property
     def destination(self) -> object:
         return origin_of(self.address)
+
+    def note(self, *, has_failed: bool) -> None:
+        """Count the failures in a row. After several nothing is sent for a while, longer each time; a success ends
+        that.
+        """
+        waiting = self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
+        self.failures = self.failures + 1 if has_failed else 0
+        if self.failures >= PAUSED_FROM_FAILURES:
+            self.paused_until = timezone.now() + pause_after(self.failures)
+            waiting.update(retry_at=Greatest("retry_at", self.paused_until), enqueued_at=None)
+        elif not has_failed and self.paused_until:
+            waiting.filter(retry_at=self.paused_until).update(retry_at=Now())
+            self.paused_until = None
+        self.save(update_fields=["failures", "paused_until"])
 
 
 class WebhookDelivery(Job):
@@ -73,6 +95,13 @@ class WebhookDelivery(Job):
     def __str__(self) -> str:
         return f"{self.event} #{self.pk}"
 
+    @classmethod
+    def in_turn(cls) -> QuerySet[Self]:
+        """The first that is due of each receiver that is sent nothing now."""
+        sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
+        due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
+        return cls.startable().filter(pk__in=due.values("pk"))
+
     def end(self, status: str, error: str = "", **values: Any) -> bool:
         return super().end(status, error, finished_at=timezone.now(), **values)
 
@@ -83,7 +112,10 @@ def announce(event: str, payload: Mapping[str, Any]) -> int:
     Call it in the transaction that saves what happened: both are kept, or neither is.
     """
     hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
-    rows = [WebhookDelivery(webhook=hook, event=event, payload=dict(payload)) for hook in hooks]
+    rows = [
+        WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.paused_until) for hook in hooks
+    ]
     WebhookDelivery.objects.bulk_create(rows)
-    enqueue_on_commit(WebhookDelivery, [row.pk for row in rows])
+    # During a pause, and just after it, the sweep does so.
+    enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

@@ -27,7 +27,7 @@ from retrieval.index.active_embedder import lags
 from retrieval.index.term_statistics import collection_states, learn, read_once
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
-from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
+from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS, begin_at_zero
 from retrieval.infrastructure.tracing import annotate, span
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.classification import classify
@@ -52,6 +52,7 @@ from retrieval.types import (
 )
 
 logger = logging.getLogger(__name__)
+begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 # The reranker's part of a search, held to its time budget; when it fails, the fused order stands, announced.
 

@@ -1,24 +1,29 @@
 import io
 import threading
+import uuid
 from datetime import timedelta
 from unittest import mock
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from evaluation.models import Judgement
+from ragsite.celery import app
+from ragsite.models import ApiKey
 from ragsite.operations import readiness
 from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.infrastructure import disk
-from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder
+from retrieval.key_limits import Scope
+from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder, Webhook, WebhookDelivery
 from tests.support.faults import checks_with, forget_findings
+from tests.support.keys import key_of
 from tests.support.serving import QuietHandler, serving
 from tests.support.site import free_port
 
@@ -159,6 +164,35 @@ def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
         assert status() == expected
 
 
+@pytest.mark.parametrize(
+    ("is_staff", "scopes", "is_limited", "status"),
+    [
+        (True, [Scope.ADMIN], False, 200),
+        (True, list(Scope), False, 200),
+        (True, [Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE], False, 403),
+        (True, [Scope.ADMIN], True, 403),
+        (False, [Scope.ADMIN], False, 403),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_keys_of_staff_with_the_scope_admin_read_metrics(
+    client, collection, scheme, is_staff, scopes, is_limited, status
+):
+    user = User.objects.create_user("prometheus", is_staff=is_staff)
+    secret = key_of(user, *scopes, **({"collections": [collection]} if is_limited else {}))
+
+    def answer(secret):
+        return client.get("/metrics", REMOTE_ADDR="192.0.2.1", headers={"Authorization": f"{scheme} {secret}"})
+
+    assert answer(secret).status_code == status
+    assert answer("unknown").status_code == 401
+    ApiKey.objects.update(revoked_at=timezone.now())
+    assert answer(secret).status_code == 401
+    # A session does not make up for it.
+    client.force_login(User.objects.create_user("boss", is_staff=True))
+    assert answer(secret).status_code == 401
+
+
 def test_metrics_count_judgements_by_judge_and_status(client, collection):
     answer = Answer.objects.create(conversation=Conversation.objects.create(), question="?")
     Judgement.objects.create(answer=answer, judge="offline", status="failed", error="No embedder.")
@@ -216,6 +250,52 @@ def test_work_that_waits_too_long_degrades(client, collection):
     assert 'ragsite_queue_length{queue="documents"} 1.0' in shown
     assert 'ragsite_queue_age_seconds{queue="documents"} 84' in shown
     assert 'ragsite_queue_age_seconds{queue="judgements"} 0.0' in shown
+
+
+@pytest.mark.parametrize("name", ["documents", "judgements", "deliveries"])
+@pytest.mark.parametrize("waits", [timedelta(seconds=30), timedelta(minutes=2), timedelta(hours=2)])
+def test_a_queue_that_no_worker_takes_from_is_named_with_its_length_and_age(
+    client, admin_client, collection, name, waits
+):
+    job = waiting_job(name, collection)
+    since = timezone.now() - waits
+    type(job).objects.update(created_at=since, **({"updated_at": since} if name == "documents" else {}))
+    body = client.get("/readyz").json()
+    assert (name in body["checks"]["worker"]["detail"]) == (waits > timedelta(minutes=1))
+    assert (name in body["checks"]["queue"]["detail"]) == (waits > timedelta(hours=1))
+    assert set(body["queues"]) == set(readiness.LATE_AFTER)
+    assert body["queues"][name]["length"] == 1
+    assert body["queues"][name]["oldest_seconds"] == pytest.approx(waits.total_seconds(), abs=20)
+    shown = client.get("/metrics").content.decode()
+    assert f'ragsite_queue_length{{queue="{name}"}} 1.0' in shown
+    assert f'ragsite_queue_age_seconds{{queue="{name}"}} {int(waits.total_seconds()) // 10}' in shown
+    assert str(readiness.QUEUE_LABELS[name]) in admin_client.get("/admin/evaluation/dashboard/").text
+    # Whoever works on another one, or did a moment ago, takes this one next.
+    other = waiting_job(name, collection)
+    type(job).objects.filter(pk=other.pk).update(heartbeat_at=timezone.now())
+    assert "worker" not in client.get("/readyz").json()["degraded"]
+
+
+def waiting_job(name, collection):
+    if name == "documents":
+        return Document.objects.create(collection=collection, source=f"{uuid.uuid4()}.md", content_hash="x")
+    if name == "judgements":
+        answer = Answer.objects.create(conversation=Conversation.objects.create(), question="?", status="completed")
+        return Judgement.objects.create(answer=answer, judge="offline")
+    webhook = Webhook.objects.create(address="https://a.example/", secret="", events=["document.failed"])
+    return WebhookDelivery.objects.create(webhook=webhook, event="document.failed", payload={})
+
+
+@pytest.mark.worker
+def test_maintenance_that_no_worker_does_is_named(client, queue):
+    for _ in range(30):
+        app.send_task("retrieval.tasks.sweep")
+    assert client.get("/readyz").json()["queues"]["maintenance"]["length"] == 30
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE pgmq.q_maintenance SET enqueued_at = enqueued_at - interval '6 minutes'")
+    body = client.get("/readyz").json()
+    assert body["degraded"] == ["queue"]
+    assert "30 maintenance, the oldest for 6 min" in body["checks"]["queue"]["detail"]
 
 
 def test_a_disk_that_fills_degrades(client, settings):

@@ -41,7 +41,9 @@ def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path, coll
         # Whoever forks has no threads: their locks would stay locked in the forks.
         assert serve.num_threads() == 1
         running = {process.name(): process for process in serve.children()}
-        assert set(running) == {"ragsite-web", "ragsite-worker", "ragsite-beat"}
+        assert set(running) == {
+            "ragsite-web", "ragsite-documen", "ragsite-worker", "ragsite-judgeme", "ragsite-beat"
+        }  # fmt: skip
         assert [process.name() for process in running["ragsite-web"].children()] == ["ragsite-web-1"]
         wait_until((tmp_path / "scheduler.seen").exists, 60, "the scheduler's sign of life")
         # What the web server wrote when it was killed keeps no place in the queue.

@@ -5,15 +5,17 @@ import hashlib
 import hmac
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from retrieval import webhooks
+from retrieval.infrastructure import jobs
 from retrieval.infrastructure.jobs import sweep, sweep_all
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
@@ -166,6 +168,103 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
     assert pauses == sorted(pauses)
     assert (row.status, row.attempts, len(receiver.requests)) == ("failed", 8, 8)
     assert len({headers["webhook-id"] for headers, _body in receiver.requests}) == 1
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The deliveries whose tasks were sent."""
+    tasks = []
+    monkeypatch.setattr(jobs, "send", lambda task, pk: tasks.append(pk))
+    return tasks
+
+
+def announced_to(webhook, number):
+    for each in range(number):
+        announce(EVENT, {"document": each})
+    return list(webhook.deliveries.order_by("pk").values_list("pk", flat=True))[-number:]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_receiver_gets_one_at_a_time_and_a_hanging_one_keeps_no_other_waiting(receiver, sent):
+    receiver.may_answer.clear()
+    hanging = add(receiver.url)
+    first, second, third = announced_to(hanging, 3)
+    with serving(QuietHandler) as url:
+        other = add(url)
+        (apart,) = announced_to(other, 1)
+        (fourth,) = WebhookDelivery.objects.filter(webhook=hanging, pk__gt=third).values_list("pk", flat=True)
+        with ThreadPoolExecutor(1) as elsewhere:
+            delivery = elsewhere.submit(in_thread, webhooks.deliver, first)
+            wait_until(lambda: receiver.requests, what="the first request")
+            assert webhooks.deliver(second) is None
+            assert webhooks.deliver(apart).attempts == 1
+            sent.clear()
+            WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+            WebhookDelivery.objects.filter(webhook=hanging).update(enqueued_at=None)
+            assert sweep(WebhookDelivery) == 0, "its turn comes when the first has ended"
+            receiver.may_answer.set()
+            assert delivery.result(60).status == "done"
+    assert sent == [second]
+    sent.clear()
+    for each, following in ((second, [third]), (third, [fourth]), (fourth, [])):
+        assert webhooks.deliver(each).status == "done"
+        assert sent == following
+        sent.clear()
+    assert len(receiver.requests) == 4
+
+
+def in_thread(function, argument):
+    try:
+        return function(argument)
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("failing", [500, 404, 0])
+@pytest.mark.django_db(transaction=True)
+def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, sent, client, failing):
+    receiver.status = failing or 204
+    webhook = add(receiver.url if failing else f"http://127.0.0.1:{free_port()}/")
+    waiting = announced_to(webhook, 6)
+    for each in waiting[:3]:
+        assert webhook.paused_until is None
+        webhooks.deliver(each)
+        webhook.refresh_from_db()
+    assert webhook.failures == 3
+    assert timedelta(seconds=60) < webhook.paused_until - timezone.now() < timedelta(minutes=2)
+    sent.clear()
+    tried = len(receiver.requests)
+    waiting += announced_to(webhook, 1)
+    assert [webhooks.deliver(each) for each in waiting] == [None] * 7
+    WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    assert (sweep(WebhookDelivery), sent, len(receiver.requests)) == (0, [], tried)
+    client.force_login(User.objects.create_superuser("boss"))
+    assert "paused until" in client.get("/admin/retrieval/webhook/").text.lower()
+    # The pause ends: one is tried, and the next pause is longer.
+    WebhookDelivery.objects.update(retry_at=timezone.now())
+    Webhook.objects.update(paused_until=timezone.now())
+    assert (sweep(WebhookDelivery), sent) == (1, waiting[:1])
+    webhooks.deliver(waiting[0])
+    webhook.refresh_from_db()
+    assert webhook.paused_until > timezone.now() + timedelta(minutes=3)
+    # A test is sent all the same. What it proves ends the pause.
+    receiver.status = 204
+    Webhook.objects.update(address=receiver.url)
+    sent.clear()
+    client.post("/admin/retrieval/webhook/", {"action": "send_test", "_selected_action": [webhook.pk]})
+    assert webhooks.deliver(sent.pop()).status == "done"
+    webhook.refresh_from_db()
+    assert (webhook.failures, webhook.paused_until) == (0, None)
+    assert sent == waiting[:1]
+
+
+def test_what_could_not_be_sent_for_days_is_given_up():
+    webhook = add("https://a.example/")
+    old, new = announced_to(webhook, 2)
+    WebhookDelivery.objects.filter(pk=old).update(created_at=timezone.now() - timedelta(days=4))
+    sweep_all()
+    states = {row.pk: (row.status, row.error) for row in webhook.deliveries.all()}
+    assert states == {old: ("failed", "It could not be sent within 3 days."), new: ("waiting", "")}
 
 
 def test_nothing_is_sent_inside_the_sites_own_network(receiver, settings):

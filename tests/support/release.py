@@ -89,7 +89,7 @@ def make(folder: Path) -> None:
     source.save()
     webhook = Webhook(address="https://hooks.example.org/", events=[Webhook.Event.DOCUMENT_FAILED])
     secrets["webhook"] = webhooks.new_secret()
-    webhooks.set_secret(webhook, secrets["webhook"])
+    webhook.give_secret(secrets["webhook"])
     webhook.save()
     announce(
         Webhook.Event.DOCUMENT_FAILED, {"document": 0, "source": "scan.pdf", "collection": "manuals", "error": "…"}

@@ -106,17 +106,20 @@ class Workers:
             worker.stop()
 
 
+def empty_queues():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pgmq.purge_queue(queue_name) FROM pgmq.list_queues()")
+
+
 @contextmanager
 def real_queue():
     """The queue that a worker reads, in the test database, empty."""
     previous = app.conf.broker_transport_options
     app.conf.broker_transport_options = {**previous, "conn_string": make_conninfo(**conninfo_to_dict(database_url()))}
     app._pool = app.amqp._producer_pool = None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('pgmq.q_celery') IS NOT NULL")
-        if cursor.fetchone()[0]:
-            cursor.execute("SELECT pgmq.purge_queue('celery')")
+    empty_queues()
     yield
+    empty_queues()
     app.conf.broker_transport_options = previous
     app._pool = app.amqp._producer_pool = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from typing import TYPE_CHECKING
@@ -21,17 +22,26 @@ if TYPE_CHECKING:
 
     from retrieval.types import Vectors
 
+logger = logging.getLogger(__name__)
+
 DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
 """A person waits for a query; an ingestion task can wait for a server to recover, and is retried as a whole."""
 
 BATCH_SIZE, PAUSE_SECONDS = 64, 0.5
+TOO_MANY_STATUSES = frozenset({400, 413, 422})
+"""A server answers so to more texts than it takes at once; Text Embeddings Inference takes 32."""
+
 LARGEST_VECTOR_BYTES = 256 * 1024
 """Of a vector as JSON, with what is around it: 4,096 numbers of 25 characters take less than half."""
 
 PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 
 LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
+
+
+class TooMany(EmbeddingFailed):
+    """The server refused the texts, perhaps because of their number."""
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
@@ -73,6 +83,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         self.max_tokens = max_tokens
         self.timeout_seconds = timeout_seconds
         self.query_timeout_seconds = query_timeout_seconds
+        self.batch_size = BATCH_SIZE
         self._breaker = Breaker("embedder")
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -89,18 +100,11 @@ class OpenAICompatibleEmbedder(TextEmbedder):
 
         Raises: EmbeddingFailed; then nothing is returned, not even the batches that came back.
         """
-        batches = [texts[start : start + BATCH_SIZE] for start in range(0, len(texts), BATCH_SIZE)]
         if deadline.current() is None:
-            vectors = [
-                self._embed(
-                    batch, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, DOCUMENT_ATTEMPTS * self.timeout_seconds
-                )
-                for batch in batches
-            ]
-        else:
-            with deadline.limit(self.query_timeout_seconds):
-                vectors = [self._embed_for_reader(batch) for batch in batches]
-        return np.concatenate([np.empty((0, self.dimension), np.float32), *vectors])
+            seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
+            return self._embed(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
+        with deadline.limit(self.query_timeout_seconds):
+            return self._embed_for_reader(texts)
 
     def embed_query(self, text: str) -> Vectors:
         vector: Vectors = self._embed_for_reader([text])[0]
@@ -116,6 +120,26 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
+        """In batches. Their size is halved, for good, when the server refuses so many texts at once; one that it also
+        refuses alone was the reason itself, and changes nothing. Raises: EmbeddingFailed.
+        """
+        vectors, start, size_before = [np.empty((0, self.dimension), np.float32)], 0, self.batch_size
+        while start < len(texts):
+            batch = texts[start : start + self.batch_size]
+            try:
+                vectors.append(self._embed_batch(batch, attempts, longest_pause_seconds, seconds))
+                start += len(batch)
+            except TooMany:
+                if len(batch) == 1:
+                    self.batch_size = size_before
+                    raise
+                self.batch_size = (len(batch) + 1) // 2
+                logger.warning("%s refused %d texts at once: it is sent fewer.", self._server.url.host, len(batch))
+        return np.concatenate(vectors)
+
+    def _embed_batch(
+        self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float
+    ) -> Vectors:
         # Servers refuse an empty input, and JSON a lone surrogate.
         inputs = [well_formed(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
@@ -130,7 +154,8 @@ class OpenAICompatibleEmbedder(TextEmbedder):
                 attempt_seconds=self.timeout_seconds,
             )
         except ServerFailed as error:
-            raise self._failed(str(error)) from None
+            failure = self._failed(str(error))
+            raise (TooMany(str(failure)) if error.status in TOO_MANY_STATUSES else failure) from None
         try:
             rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}

@@ -22,7 +22,7 @@ def _time_to_answer(monkeypatch):
     monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
 
 
-def test_a_scheduler_that_hangs_is_told_of_and_comes_back(client, tmp_path, monkeypatch):
+def test_a_scheduler_that_hangs_is_told_of_and_comes_back(client, tmp_path, monkeypatch, queue):
     monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = settings.SCHEDULER_SEEN_FILE
     assert "scheduler" not in degraded(client), "there may be none on this machine"

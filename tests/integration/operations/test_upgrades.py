@@ -22,9 +22,8 @@ from django.contrib.auth.models import User
 from retrieval.infrastructure.encryption import decrypt
 from retrieval.models import Source, Webhook
 from retrieval.sources.options import all_options
-from retrieval.webhooks import PURPOSE
 print("SECRETS", *(all_options(each)["password"] for each in Source.objects.all()),
-    *(decrypt(PURPOSE, each.secret) for each in Webhook.objects.all()),
+    *(decrypt(each.SECRET_PURPOSE, each.secret) for each in Webhook.objects.all()),
     *(each.api_key for each in LanguageModel.objects.all()),
     User.objects.get(username="ada").check_password("password-of-the-site"))
 """

@@ -8,13 +8,14 @@ from datetime import timedelta
 import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Conversation
+from ragsite.celery import app
 from retrieval.exceptions import LeaseLost
 from retrieval.infrastructure import jobs
 from retrieval.infrastructure.jobs import acquire_lease
@@ -235,6 +236,41 @@ def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(document, monkey
     Document.objects.update(enqueued_at=timezone.now() - 2 * jobs.BEGUN_WITHIN)
     assert jobs.sweep(Document) == 1
     assert sent == [("retrieval.tasks.ingest_document", document.pk)] * 2
+
+
+@pytest.mark.parametrize("broker", ["memory", pytest.param("pgmq", marks=pytest.mark.worker)])
+@pytest.mark.parametrize("taken", [0, 2, 5])
+def test_only_what_the_broker_lost_is_enqueued_again(collection, request, broker, taken):
+    if broker == "pgmq":
+        request.getfixturevalue("queue")
+    documents = [Document.objects.create(collection=collection, source=f"{n}.md").pk for n in range(5)]
+    with app.connection_for_write() as link:
+        channel = app.amqp.queues["documents"](link.default_channel)
+        channel.declare()
+        channel.purge()
+        assert jobs.enqueue(Document, documents) == 5
+        for _ in range(taken):  # by a worker that died before it began
+            channel.get(no_ack=True)
+    Document.objects.update(enqueued_at=F("enqueued_at") - 2 * jobs.BEGUN_WITHIN)
+    assert jobs.sweep(Document) == taken
+    late = Document.objects.filter(enqueued_at__lt=timezone.now() - jobs.BEGUN_WITHIN)
+    assert sorted(late.values_list("pk", flat=True)) == documents[taken:], "those that were sent last are still there"
+    assert jobs.sweep(Document) == 0
+    assert jobs.count_queued("documents")[0] == 5
+
+
+def test_a_broker_that_is_away_stops_the_sweep_of_no_other_kind(document, sent, monkeypatch, caplog):
+    Document.objects.update(enqueued_at=timezone.now() - LONG_AGO)
+    draft = Draft.objects.create(collection=document.collection)
+    Draft.objects.update(created_at=timezone.now() - LONG_AGO)
+
+    def refuse(queue):
+        raise app.connection_for_write().connection_errors[0]("nobody there")
+
+    monkeypatch.setattr(jobs, "count_queued", refuse)
+    jobs.sweep_all()
+    assert sent == [(Draft.TASK, draft.pk)]
+    assert "The jobs of Document were not swept." in caplog.text
 
 
 def test_a_job_that_a_quick_worker_postponed_is_not_taken_for_enqueued(document, monkeypatch, sent):

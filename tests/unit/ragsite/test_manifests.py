@@ -31,13 +31,20 @@ def test_kubernetes_takes_it(name):
 def test_they_run_what_the_procfile_runs():
     commands = dict(line.split(": ", 1) for line in (settings.BASE_DIR / "Procfile").read_text().splitlines())
     run = {
-        name.partition(".")[0]: manifest["spec"]["template"]["spec"]["containers"][0]["command"]
-        for name, manifest in MANIFESTS.items()
+        container["name"]: container["command"]
+        for manifest in MANIFESTS.values()
         if manifest["kind"] == "Deployment"
+        for container in manifest["spec"]["template"]["spec"]["containers"]
     }
+    workers = {name: shlex.split(command) for name, command in commands.items() if "--queues" in command}
+    assert {name: command for name, command in run.items() if "--queues" in command} == workers
+    composed = yaml.safe_load((settings.BASE_DIR / "compose.yaml").read_text())["services"]
+    assert {name: shlex.split(composed[name]["command"]) for name in workers} == workers
+    taken = [queue for command in workers.values() for queue in command[command.index("--queues") + 1].split(",")]
+    assert sorted(taken) == sorted(queue.name for queue in settings.CELERY_TASK_QUEUES), "each by one worker"
+    assert workers["documents"][workers["documents"].index("--queues") + 1] == "documents", "it is kept for them"
     # In the image the address is a variable of the environment.
     assert run["web"] == shlex.split(commands["web"].replace("--bind $HOST:$PORT", "--graceful-timeout 35"))
-    assert run["worker"] == shlex.split(commands["worker"])
     assert run["scheduler"] == shlex.split(commands["beat"])
 
 

@@ -4,6 +4,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import openai
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
+from retrieval.infrastructure import deadline
 from tests.support.serving import QuietHandler, serving
 
 Answer = tuple[int, dict[str, str], object]
@@ -31,6 +33,16 @@ class EmbeddingServer:
     requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
     answers: list[Answer | Callable[[dict[str, Any]], Answer]] = field(default_factory=list)
     base_url: str = ""
+
+
+class Repeated(list):
+    """The same answer to every request."""
+
+    def pop(self, _index):
+        return self[0]
+
+    def __init__(self, answer):
+        super().__init__([answer])
 
 
 def rows(body):
@@ -93,6 +105,48 @@ def test_documents_are_sent_in_batches_and_keep_their_order(server, monkeypatch)
     texts = ["x" * length for length in (5, 1, 9, 3, 7)]
     np.testing.assert_allclose(embedder_of(server.base_url).embed_documents(texts), expected(texts), atol=1e-7)
     assert [body["input"] for _, _, body in server.requests] == [texts[:2], texts[2:4], texts[4:]]
+
+
+def takes_at_most(number, status):
+    return lambda body: embeddings(body) if len(body["input"]) <= number else (status, {}, {"error": "batch size"})
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("most", [32, 10, 1])
+@pytest.mark.parametrize("is_for_reader", [False, True])
+def test_a_server_that_takes_fewer_texts_gets_smaller_batches_and_this_is_remembered(
+    server, status, most, is_for_reader, caplog
+):
+    server.answers = Repeated(takes_at_most(most, status))
+    embedder, texts = embedder_of(server.base_url, query_timeout_seconds=60), ["x" * length for length in range(1, 71)]
+    for _ in range(2):
+        server.requests.clear()
+        with deadline.limit(60) if is_for_reader else nullcontext():
+            np.testing.assert_allclose(embedder.embed_documents(texts), expected(texts), atol=1e-7)
+    sizes = [len(body["input"]) for _, _, body in server.requests]
+    assert max(sizes) <= most < 2 * max(sizes)
+    assert caplog.messages[-1] == f"127.0.0.1 refused {2 * max(sizes)} texts at once: it is sent fewer."
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_text_that_is_refused_alone_makes_no_batch_smaller(server, status):
+    refuses = {"error": "too long"}
+    server.answers = Repeated(lambda body: (status, {}, refuses) if "long" in body["input"] else embeddings(body))
+    embedder = embedder_of(server.base_url)
+    with pytest.raises(EmbeddingFailed, match=f"HTTP {status}"):
+        embedder.embed_documents([*["short"] * 40, "long", *["short"] * 40])
+    server.requests.clear()
+    embedder.embed_documents(["short"] * 80)
+    assert [len(body["input"]) for _, _, body in server.requests] == [64, 16]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_other_refusals_are_not_of_the_number(server, status, monkeypatch):
+    monkeypatch.setattr(openai, "DOCUMENT_ATTEMPTS", 1)
+    server.answers = Repeated(takes_at_most(1, status))
+    with pytest.raises(EmbeddingFailed):
+        embedder_of(server.base_url).embed_documents(["hello"] * 8)
+    assert len(server.requests) == 1
 
 
 def test_a_passing_refusal_is_retried(server, caplog):

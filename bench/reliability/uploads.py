@@ -1,0 +1,142 @@
+"""How soon an upload of one page is read: alone, and while other queues are full.
+
+.venv/bin/python -m bench.reliability.uploads [--judgements 500] [--deliveries 100] [--questions 60] [--port 8236]
+
+Then the same with a queue full of judgements and of deliveries to a receiver that hangs, and after one visitor has
+asked many questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+from statistics import median
+
+from bench.reliability.running_site import RunningSite, distinct_questions, running_site, seconds
+from bench.reporting import table
+from tests.support.serving import QuietHandler, serving
+
+READY_WITHIN_SECONDS, MOST_RATIO = 5.0, 2.0
+UPLOADS = 5
+LOOK_SECONDS = 0.02
+
+
+def page(number: int) -> bytes:
+    """A page of text, of which none is like another."""
+    sentences = (f"Valve {number}-{each} closes at {each + 3} bar and is oiled once a year." for each in range(40))
+    return f"# Valve {number}\n\n{' '.join(sentences)}".encode()
+
+
+class Uploads:
+    """Uploads, one after the other, by an administrator."""
+
+    def __init__(self, site: RunningSite, key: str) -> None:
+        self._site, self._key, self._number = site, key, 0
+
+    def measure(self, number: int = UPLOADS) -> list[float]:
+        """The seconds of each, from the first byte of the request until it can be searched."""
+        return [self._one() for _ in range(number)]
+
+    def _one(self) -> float:
+        from retrieval.models import Document
+
+        self._number += 1
+        name = f"valve-{self._number}.md"
+        started = time.monotonic()
+        reply = self._site.upload("uploads", name, page(self._number), self._key)
+        if reply.status != 202:
+            raise SystemExit(f"The upload was refused: {reply}")
+        while not Document.objects.filter(source=name, status=Document.Status.READY).exists():
+            time.sleep(LOOK_SECONDS)
+        return time.monotonic() - started
+
+
+def fill_judgements(number: int) -> None:
+    """So many copies of an answer, which wait for the rules' judgement."""
+    from chat.models import Answer
+    from evaluation.models import Judgement
+    from retrieval.infrastructure.jobs import enqueue
+
+    answer = Answer.objects.filter(status=Answer.Status.COMPLETED).latest("pk")
+    made = []
+    for _ in range(number):
+        answer.pk, answer._state.adding = None, True
+        answer.save()
+        made.append(Judgement.objects.create(answer=answer, judge=Judgement.Judge.OFFLINE).pk)
+    enqueue(Judgement, made)
+
+
+def fill_deliveries(number: int, url: str) -> None:
+    from retrieval.models import Webhook
+    from retrieval.models.webhook import announce
+    from retrieval.webhooks import new_secret
+
+    event = Webhook.Event.DOCUMENT_FAILED
+    webhook = Webhook(address=url, events=[event])
+    webhook.give_secret(new_secret())
+    webhook.save()
+    for each in range(number):
+        announce(event, {"document": each})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judgements", type=int, default=500)
+    parser.add_argument("--deliveries", type=int, default=100)
+    parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--port", type=int, default=8236)
+    given = parser.parse_args()
+    ended = threading.Event()
+
+    class Hanging(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802 - its name in the library
+            ended.wait()
+
+    rows: list[tuple[str, list[float], int]] = []
+    with serving(Hanging) as url, running_site(given.port, SOURCE_PRIVATE_HOSTS="127.0.0.1") as site:
+        from django.contrib.auth import get_user_model
+
+        from evaluation.models import Judgement
+        from ragsite.accounts.keys import issue_key
+        from retrieval.key_limits import Scope
+        from retrieval.models import Collection, Visibility
+
+        Collection.objects.create(slug="uploads", name="Uploads", visibility=Visibility.PUBLIC)
+        key = issue_key(get_user_model().objects.create_superuser("uploads"), "uploads", list(Scope)).secret
+        uploads, questions = Uploads(site, key), distinct_questions("uploads ")
+        waiting = Judgement.objects.filter(status=Judgement.QUEUED)
+
+        def ask() -> None:
+            site.post("/api/v1/ask/", {"question": next(questions)})
+
+        def add(situation: str, number: int = UPLOADS) -> None:
+            rows.append((situation, uploads.measure(number), waiting.count()))
+
+        # The processes have loaded their code then.
+        ask()
+        uploads.measure(4)
+        site.wait(lambda: not waiting.exists(), 120)
+        add("alone")
+        for _ in range(given.questions):
+            ask()
+        add(f"after {given.questions} questions of one visitor", 1)
+        site.wait(lambda: not waiting.exists(), 600)
+        fill_judgements(given.judgements)
+        fill_deliveries(given.deliveries, f"{url}/")
+        add(f"{given.judgements} judgements and {given.deliveries} deliveries to a receiver that hangs")
+        print(f"Load {os.getloadavg()[0]:.1f}. {site.get('/readyz').body}\n")
+        ended.set()
+    alone = median(rows[0][1])
+    cells = [
+        [situation, seconds(median(took)), seconds(max(took)), f"{median(took) / alone:.1f}", left]
+        for situation, took, left in rows
+    ]
+    print(table(["an upload of one page", "p50", "longest", "ratio", "judgements left then"], cells))
+    are_quick = all(max(took) <= READY_WITHIN_SECONDS and median(took) <= MOST_RATIO * alone for _, took, _ in rows)
+    raise SystemExit(0 if are_quick else 1)
+
+
+if __name__ == "__main__":
+    main()
