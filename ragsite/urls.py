@@ -29,7 +29,9 @@ urlpatterns = [
     path("api/v1/", include("chat.api.urls")),
     # Where clients of OpenAI's protocol look for it.
     path("v1/", include((openai_urlpatterns, "openai_api"))),
-    re_path(r"^mcp/?$", mcp.McpView.as_view(), name="mcp"),
+    path("mcp", mcp.McpView.as_view(), name="mcp"),
+    # Some programs add a slash.
+    path("mcp/", mcp.McpView.as_view()),
     re_path(
         r"^\.well-known/oauth-protected-resource(?:/mcp)?/?$",
         mcp.oauth_protected_resource,

@@ -259,7 +259,8 @@ _pages = [
     path("api/clients", _guarded(RegistrationView.as_view()), name="client_registration"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
-    re_path(r"^mcp/?$", SignedInMcpView.as_view(), name="mcp"),
+    path("mcp", SignedInMcpView.as_view(), name="mcp"),
+    path("mcp/", SignedInMcpView.as_view()),
     path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
     # Programs look for the first; some know the one of OpenID Connect alone.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),

@@ -30,7 +30,7 @@ LONGEST_ANSWER_CHARACTERS = 600
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
 _LABEL = re.compile(r"(?:the )?(?:search )?query:\s*|zoekopdracht:\s*", re.IGNORECASE)
-_SURROUNDED = re.compile(r"""(["'`*]+)(?P<plain>[^"]+)\1|[“„«‘‚「『‹](?P<printed>[^“”„«»]+)[”“»’‘」』›]""")
+_OPENING, _CLOSING = "\"'`*“„«‘‚「『‹", "\"'`*”“»’‘」』›"
 
 _SYSTEM = """\
 You turn the last question of a conversation into one search query for a document search engine.
@@ -100,10 +100,12 @@ def _usable(answer: str, question: str) -> str:
 def _unwrap(query: str, question: str) -> str:
     """Return the query without a label, and without marks around all of it, unless the question has them."""
     query = query.removeprefix(label.group()) if (label := _LABEL.match(query)) else query
-    while found := _SURROUNDED.fullmatch(query):
-        if query in question:
+    while len(query) > 2 and query[0] in _OPENING and query[-1] in _CLOSING and query not in question:
+        within = query[1:-1].strip()
+        if {query[0], query[-1]} & set(within.strip(query[0] + query[-1])):
+            # Two of several marked parts.
             break
-        query = (found["plain"] or found["printed"]).strip()
+        query = within
     return query
 
 

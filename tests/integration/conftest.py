@@ -1,4 +1,5 @@
 import pytest
+from kombu.transport import memory
 
 from retrieval.documents.drafts import lifecycle
 from retrieval.infrastructure import completion_client
@@ -6,6 +7,17 @@ from retrieval.models import Draft
 from tests.support.judge_server import judge_server
 from tests.support.model_server import model_server
 from tests.support.site import Workers, real_queue
+
+
+def lose_tasks():
+    """Remove all tasks from the broker in memory, which every test of a process shares."""
+    for tasks in memory.Channel.queues.values():
+        tasks.queue.clear()
+
+
+@pytest.fixture(autouse=True)
+def _empty_broker():
+    lose_tasks()
 
 
 @pytest.fixture

@@ -123,7 +123,8 @@ def test_two_processes_are_one_web_server(collection, ingest, model, server):
         followed.close()
         # Of its half of the places a process has one to write and one to wait; a third question is refused.
         second = events_of(lines.enter_context(client_at(one).stream("POST", "/api/v1/ask/", json=ASKED)))
-        assert next(second)[1:] == ("queued", {"place": 1})
+        _, name, payload = next(second)
+        assert (name, payload["place"]) == ("queued", 1)
         refused = client_at(one).post("/api/v1/ask/", json=ASKED)
         assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (503, True)
         assert (figure(server, "ragsite_answers_in_writing"), figure(server, "ragsite_answers_in_queue")) == (1, 1)

@@ -5,10 +5,17 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 
+from ragsite.accounts.roles import create_roles
 from retrieval.models import Webhook, WebhookDelivery
 from tests.support.asking import client_of
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _roles():
+    create_roles()
+
 
 QUESTION = "zebrafish merger"
 PAYLOAD = {"question": QUESTION, "comment": QUESTION, "document": QUESTION}

@@ -277,5 +277,5 @@ def test_why_a_model_did_not_reformulate_is_for_staff(api, staff_api, papers, se
         "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "tiny"},
     }
     body = {"query": "hand hygiene " * 20, "explain": True}
-    assert "could not be reached" in post(staff_api, **body).json()["trace"]["reformulation"]["notice"]
+    assert "line to the model broke" in post(staff_api, **body).json()["trace"]["reformulation"]["notice"]
     assert post(api, **body).json()["trace"]["reformulation"]["notice"] == ""

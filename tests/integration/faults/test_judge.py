@@ -16,10 +16,10 @@ pytestmark = pytest.mark.django_db
 
 SENTENCES = {
     "error": "HTTP 503",
-    "hang": "did not answer within 0.3 s",
+    "hang": "was not done within its time",
     "garbage": "is not a chat completion",
     "nested garbage": "is not a chat completion",
-    "dies": "could not be reached",
+    "dies": "line to the model broke",
 }
 
 

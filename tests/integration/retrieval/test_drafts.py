@@ -25,6 +25,7 @@ from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights import everything, filters_for
 from retrieval.search.pipeline import search
+from tests.integration.conftest import lose_tasks
 from tests.support.remembered import remembered
 from tests.support.site import database_url
 
@@ -381,6 +382,7 @@ def test_a_discarded_draft_leaves_nothing(library, draft, ingest):
     new = ingest(copy, "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     lifecycle.discard(draft)
     # The broker lost it.
+    lose_tasks()
     Draft.objects.update(enqueued_at=timezone.now() - timedelta(minutes=10))
     assert sweep(Draft) == 1
     lifecycle.resume(draft.pk)
