@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.beir import naming, read_objects, strings
 from bench.reporting import Report
-from chat.answering.citations import cited_sentences, find_markers, group_markers
+from chat.answering.citations import cited_sentences, find_markers, group_markers, without
 from chat.answering.support import SentenceSupport, SupportScorer, cut_passage, groundedness
 from evaluation.exceptions import UnreadableTestSet
 
@@ -105,14 +105,13 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
 
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
-    spans = [
-        (sentence.start, sentence.end)
-        for sentence in cited_sentences(answer.text, group_markers(find_markers(answer.text)))
-    ]
+    markers = find_markers(answer.text)
+    plain = without(answer.text, [(marker.start, marker.end) for marker in markers])
+    spans = [(sentence.start, sentence.end) for sentence in cited_sentences(answer.text, group_markers(markers))]
     sentences = tuple(
-        JudgedSentence(text, judgement, _is_marked(answer, start, end))
+        JudgedSentence(answer.text[start:end], judgement, _is_marked(answer, start, end))
         for start, end in spans
-        if (judgement := scorer.score(text := answer.text[start:end])) is not None
+        if (judgement := scorer.score(plain[start:end])) is not None
     )
     return JudgedAnswer(answer, sentences, groundedness(each.judgement.support for each in sentences))
 

@@ -147,7 +147,8 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
         return False
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
-        is_exponent = prose[start] == "<" and is_glued and (before[-1].isdigit() or len(last_word) <= 2)
+        # No exponent is 1.
+        is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES
     if not next_sign or next_sign in _FOLLOWS:

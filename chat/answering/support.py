@@ -72,6 +72,8 @@ _COURTESY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # A "no" that answers the question negates nothing in its own sentence.
+# A citation, also of a source that does not exist.
+_CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
 _DECLINES = re.compile(
     r"""
@@ -81,7 +83,6 @@ _DECLINES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-_MARKER = re.compile(r"\[\d{1,3}\]")
 # Behind it a word has a capital whether it is a name or not: the first of a sentence, an item, a quotation.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
@@ -112,14 +113,14 @@ def extract_assertion(sentence: str) -> Assertion | None:
     """The sentence's assertion; None if it asserts nothing that a source could support.
 
     That is so for a question, a greeting, a lead-in ("Here is how:"), and a sentence saying that the sources do not
-    answer.
+    answer. Other numbers in brackets than at the end of a clause are numbers.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
     mark = _LIST_MARK.match(sentence)
     text = _blank(mark) + sentence[mark.end() :] if mark else sentence
-    text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _MARKER.sub(_blank, text)))
+    text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _CITED.sub(_blank, text)))
     words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
     numbers = numbers_asserted(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):

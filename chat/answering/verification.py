@@ -13,6 +13,7 @@ from chat.answering.citations import (
     find_markers,
     group_markers,
     quoted,
+    without,
 )
 from chat.answering.support import (
     EvidencePassage,
@@ -44,6 +45,7 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
     by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_foreign(source, text)}
     scorer = SupportScorer([evidence_of(source) for source in sources])
+    plain = without(text, [(marker.start, marker.end) for marker in markers])
     return Verified(
         tuple(
             _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
@@ -51,7 +53,7 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
             if marker.number in by_marker
         ),
         tuple(
-            _checked(each, scorer.score(text[each.start : each.end], each.markers), comparable)
+            _checked(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
             for each in cited_sentences(text, group_markers(markers))
         ),
     )

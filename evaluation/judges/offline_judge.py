@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chat.answering.citations import remove_markers
+from chat.answering.citations import find_markers, remove_markers, without
 from chat.answering.support import SupportReason, extract_assertion, groundedness
 from chat.answering.verification import verify
 from chat.answering.words import stems
@@ -118,7 +118,9 @@ class OfflineJudge:
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context
-        said = (case.answer[one.start : one.end] for one in self._verify(case).statements)
+        markers = find_markers(case.answer) if case.markers is None else case.markers
+        plain = without(case.answer, [(marker.start, marker.end) for marker in markers])
+        said = (plain[one.start : one.end] for one in self._verify(case).statements)
         is_claimed = not case.is_quoted and any(map(extract_assertion, said))
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
         return (*of_claims, "answer_relevancy", *of_context)

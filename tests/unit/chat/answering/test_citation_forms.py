@@ -31,6 +31,7 @@ def found(text, known=(1, 2, 3, 6)):
         ("Ten bar ［1］.", ["［1］"]),
         ("Ten bar [１].", ["[１]"]),
         ("It weighs three kilos<sup>1</sup>.", ["<sup>1</sup>"]),
+        ("It weighs 3 kg<sup>1</sup>.", ["<sup>1</sup>"]),
         ("It hums (1).", ["(1)"]),
         ("It hums. (1)", ["(1)"]),
         # Before its sentence, in a line of its own, in a table, in a list, in bold.
