@@ -88,7 +88,7 @@ def find_references(
     ``known`` are the sources' numbers. ``is_in_sources`` returns whether a source contains a text, apart from blanks:
     a bracket that is copied with the word before it is the document's own.
     """
-    # Backticks stand for code, which is neither a word nor a blank.
+    # Backticks replace code, which is neither a word nor a blank.
     prose = text
     for code in find_code(text):
         signs = _NOT_A_NEWLINE.sub("`", text[code.start : code.end])

@@ -211,7 +211,7 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Numbers of sources that stand together in an answer, ``text[start:end]``."""
+    """Numbers of sources beside each other in an answer, ``text[start:end]``."""
 
     start: int
     end: int

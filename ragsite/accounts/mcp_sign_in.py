@@ -262,7 +262,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),
     path("mcp/", SignedInMcpView.as_view()),
     path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
-    # Programs look for the first; some know the one of OpenID Connect alone.
+    # Programs look for the first; some look for the address of OpenID Connect alone.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),
     # allauth names its addresses so.
     path("identity/o/", include(([path("", include((_pages, "oidc")))], "idp"))),

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# Superusers alone see keys of the API, and webhooks, whose deliveries hold questions about any collection.
+# Superusers alone see keys of the API, and webhooks, whose deliveries contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery")
 # What each role may do, and with which models. What it sees of them is decided by the rights in collections.
 ROLES: dict[str, dict[str, str]] = {

@@ -129,7 +129,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows that hold texts of any collection, without a rule that says of which: shown to superusers alone."""
+    """Rows with texts of any collection: shown to superusers alone."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)

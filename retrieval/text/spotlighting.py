@@ -16,7 +16,7 @@ from retrieval.text.sentences import split_sentences
 
 
 def new_mark(texts: Iterable[str]) -> str:
-    """A mark that stands in none of the texts."""
+    """Return a mark that none of the texts contains."""
     written = "\n".join(texts)
     while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass
@@ -24,7 +24,7 @@ def new_mark(texts: Iterable[str]) -> str:
 
 
 def mark_sentences(text: str, mark: str) -> str:
-    """The text with the mark and a space before every sentence and every line that is not blank."""
+    """Return the text with the mark and a space before every sentence and every line that is not blank."""
     begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
     marked_lines = []
     at = 0

@@ -1,4 +1,4 @@
-"""Webhooks and their deliveries hold questions about any collection: superusers alone see them and change them."""
+"""Webhooks and their deliveries contain questions about any collection: superusers alone see and change them."""
 
 import pytest
 from django.contrib.admin.models import LogEntry
