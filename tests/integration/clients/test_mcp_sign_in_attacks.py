@@ -18,6 +18,8 @@ from tests.support.site import ROOT
 VERIFIER = "v" * 64
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 API = "/identity/o/api"
+# Each of httpx's own functions reads the certificates again.
+HTTP = httpx.Client(verify=False)
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
@@ -28,7 +30,7 @@ def site(signing_in):
 
 def register(site, **said):
     body = {"client_name": "Notebook", "redirect_uris": [BACK], "token_endpoint_auth_method": "none", **said}
-    return httpx.post(f"{site.url}{API}/clients", content=json.dumps(body))
+    return HTTP.post(f"{site.url}{API}/clients", content=json.dumps(body))
 
 
 @pytest.fixture
@@ -61,12 +63,12 @@ def code_of(person, client_id):
 
 def exchange(site, client_id, code, **values):
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": BACK, "code_verifier": VERIFIER}
-    return httpx.post(f"{site.url}{API}/token", data={**form, "client_id": client_id, **values}, timeout=60)
+    return HTTP.post(f"{site.url}{API}/token", data={**form, "client_id": client_id, **values}, timeout=60)
 
 
 def refresh(site, client_id, tokens):
     form = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], "client_id": client_id}
-    return httpx.post(f"{site.url}{API}/token", data=form, timeout=60)
+    return HTTP.post(f"{site.url}{API}/token", data=form, timeout=60)
 
 
 def at_once(call):
@@ -86,19 +88,19 @@ def at_once(call):
 
 def may_enter(site, tokens):
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-    return httpx.post(f"{site.url}/mcp", json=LIST, headers=headers).status_code == 200
+    return HTTP.post(f"{site.url}/mcp", json=LIST, headers=headers).status_code == 200
 
 
 def test_there_is_no_more_than_is_needed(site):
     for path in ("oauth-authorization-server", "oauth-authorization-server/mcp", "openid-configuration"):
-        told = httpx.get(f"{site.url}/.well-known/{path}").json()
+        told = HTTP.get(f"{site.url}/.well-known/{path}").json()
         assert {key for key in told if key.endswith(("_endpoint", "_uri"))} == {
             *("authorization_endpoint", "token_endpoint", "revocation_endpoint", "registration_endpoint")
         }
         assert (told["issuer"], told["code_challenge_methods_supported"]) == (site.url, ["S256"])
     gone = ["logout", "device", "api/device/code", "api/userinfo", "api/introspect"]
     for address in ("/.well-known/jwks.json", *(f"/identity/o/{path}" for path in gone)):
-        assert {httpx.get(site.url + address).status_code, httpx.post(site.url + address).status_code} == {404}
+        assert {HTTP.get(site.url + address).status_code, HTTP.post(site.url + address).status_code} == {404}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_there_is_no_more_than_is_needed(site):
     ],
 )  # fmt: skip
 def test_a_registration_that_cannot_be_kept_is_refused(site, body):
-    answer = httpx.post(f"{site.url}{API}/clients", content=body)
+    answer = HTTP.post(f"{site.url}{API}/clients", content=body)
     is_refused = answer.status_code == 400
     # A name that is no text is none.
     assert is_refused or answer.json()["client_name"] in ("", "{}"), answer.text
@@ -172,7 +174,7 @@ def test_errors_before_the_address_is_verified_are_shown(site, client_id, person
 def test_a_doubled_parameter_is_refused(site, client_id):
     for name, value in question(client_id).items():
         query = f"{urlencode(question(client_id))}&{urlencode({name: value})}"
-        assert httpx.get(f"{site.url}/identity/o/authorize?{query}").status_code == 400
+        assert HTTP.get(f"{site.url}/identity/o/authorize?{query}").status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -194,15 +196,15 @@ def test_what_cannot_be_read_is_a_bad_request(site, client_id, path):
     for name in (*names, "refresh_token", "request", "token_type_hint"):
         for value in ("a\0b", "http://[", "\ufffd"):
             form = {"grant_type": "authorization_code", "client_id": client_id, "code": "x", "token": "x", name: value}
-            answer = httpx.post(address, data=form)
+            answer = HTTP.post(address, data=form)
             assert answer.status_code == 400 if value == "a\0b" else answer.status_code < 500, name
-        assert httpx.post(f"{address}?{name}=a%00b", data={}).status_code == 400
+        assert HTTP.post(f"{address}?{name}=a%00b", data={}).status_code == 400
     for name in (b"\xff\0:x", b"a\0b:x", b"a:\0", b":"):
         basic = {"Authorization": f"Basic {base64.b64encode(name).decode()}"}
         for grant in ("refresh_token", "authorization_code"):
             form = {"grant_type": grant, "code": "x", "refresh_token": "x", "token": "x"}
-            assert httpx.post(address, data=form, headers=basic).status_code < 500, (name, grant)
-    assert httpx.get(f"{address}?a&=b;%zz").status_code < 500
+            assert HTTP.post(address, data=form, headers=basic).status_code < 500, (name, grant)
+    assert HTTP.get(f"{address}?a&=b;%zz").status_code < 500
 
 
 def test_a_code_is_exchanged_once_and_its_second_use_revokes_its_tokens(site, client_id, person):
@@ -273,7 +275,7 @@ def test_a_page_of_another_site_may_not_call(site, origin, status):
     headers = {} if origin is None else {"Origin": origin}
     for method in ("POST", "GET", "DELETE"):
         assert httpx.request(method, f"{site.url}/mcp", json=LIST, headers=headers).status_code == status
-    assert httpx.post(f"{site.url}/mcp", json=LIST, headers={"Origin": site.url}).status_code == 401
+    assert HTTP.post(f"{site.url}/mcp", json=LIST, headers={"Origin": site.url}).status_code == 401
 
 
 def test_the_server_tells_the_version_of_the_product(site, client_id, person):
@@ -281,7 +283,7 @@ def test_the_server_tells_the_version_of_the_product(site, client_id, person):
     assert told[1] == site_settings.VERSION
     tokens = exchange(site, client_id, code_of(person, client_id)).json()
     asked = {"clientInfo": {"name": "t", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-06-18"}
-    answer = httpx.post(
+    answer = HTTP.post(
         f"{site.url}/mcp",
         json={**LIST, "method": "initialize", "params": asked},
         headers={"Authorization": f"Bearer {tokens['access_token']}"},
