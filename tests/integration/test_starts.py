@@ -1,5 +1,6 @@
 """Starts of `manage.py serve` that cannot succeed, or are interrupted: each ends with one sentence and a status."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -74,6 +75,11 @@ def start(tmp_path, model_cache):
     yield begin
     for each in reversed(started):
         each.end()
+    # Children of one that was killed.
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(tmp_path) in f"{process.environ().get('DATA_DIR')} {process.cmdline()}":
+                process.kill()
 
 
 @pytest.mark.parametrize("holds", ["nothing", "a key", "a file in its place"])
