@@ -123,6 +123,8 @@ class OpenAICompatibleGenerator:
             async for piece in pieces:
                 if piece is None:
                     output = AnswerStream(prompt, draft.question, draft.sources, history, _encode)
+                    if dialogue is not None:
+                        dialogue.output = output
                     yield Withdrawn()
                 elif shown := output.feed(piece):
                     yield _token(output, shown)
@@ -206,44 +208,47 @@ class OpenAICompatibleGenerator:
             lambda text: " ".join(text.split()) in plain, opens_with_thought=quirks.opens_with_thought
         )
         request = Request(messages, ends_at, answer_tokens, tools=() if calls is None else [ASK_TABLES])
-        async with aclosing(self._client.deltas(request)) as received:
-            async for delta in received:
-                ending = delta.finish_reason or ending
-                if ending == FILTERED:
-                    draft.filtered = True
-                    raise ModelFailed("The model server's content filter stopped the answer.")
-                draft.cut_off = draft.cut_off or ending == LENGTH
-                if calls is not None:
-                    calls.add(delta.calls)
-                if delta.prompt_tokens is not None and delta.completion_tokens is not None:
-                    draft.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
-                    counted = True
-                elif not counted:
-                    said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
-                    reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
-                    draft.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
-                last = (last + delta.text)[-80:]
-                said = machinery.feed(delta.text)
-                if machinery.takes_back:
-                    machinery.takes_back = False
-                    yield None
-                if said[:characters_left]:
-                    yield said[:characters_left]
-                characters_left -= len(said)
-                if characters_left < 0:
-                    # A server that heeds no max_tokens: the rest is not read.
-                    draft.cut_off = True
-                    break
-            else:
-                if ending == CALLS and not calls:
-                    raise ModelFailed("The model called a function that it was not offered.")
-                draft.cut_off = draft.cut_off or (not ending and _ends_within_sentence(last))
-                rest = machinery.close(is_cut=draft.cut_off)
-                if machinery.takes_back:
-                    yield None
-                if rest:
-                    yield rest
-        quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
+        try:
+            async with aclosing(self._client.deltas(request)) as received:
+                async for delta in received:
+                    ending = delta.finish_reason or ending
+                    if ending == FILTERED:
+                        draft.filtered = True
+                        raise ModelFailed("The model server's content filter stopped the answer.")
+                    draft.cut_off = draft.cut_off or ending == LENGTH
+                    if calls is not None:
+                        calls.add(delta.calls)
+                    if delta.prompt_tokens is not None and delta.completion_tokens is not None:
+                        draft.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
+                        counted = True
+                    elif not counted:
+                        said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
+                        reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
+                        draft.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
+                    last = (last + delta.text)[-80:]
+                    said = machinery.feed(delta.text)
+                    if machinery.takes_back:
+                        machinery.takes_back = False
+                        yield None
+                    if said[:characters_left]:
+                        yield said[:characters_left]
+                    characters_left -= len(said)
+                    if characters_left < 0:
+                        # A server that heeds no max_tokens: the rest is not read.
+                        draft.cut_off = True
+                        break
+                else:
+                    if ending == CALLS and not calls:
+                        raise ModelFailed("The model called a function that it was not offered.")
+                    draft.cut_off = draft.cut_off or (not ending and _ends_within_sentence(last))
+                    rest = machinery.close(is_cut=draft.cut_off)
+                    if machinery.takes_back:
+                        yield None
+                    if rest:
+                        yield rest
+        finally:
+            # Also for an answer that is stopped: the next one is held back from its beginning.
+            quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 
     def _usage(

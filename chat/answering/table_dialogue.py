@@ -24,13 +24,16 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """A model's questions to the tables, and their results. ``ends_at`` is by the monotonic clock."""
+    """A model's questions to the tables, and their results, whose rows ``output`` may cite.
+
+    ``ends_at`` is by the monotonic clock.
+    """
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
     ) -> None:
         self._tables = tables
-        self._output = output
+        self.output = output
         self._draft = draft
         self._room_tokens = room_tokens
         self.ends_at = ends_at
@@ -62,5 +65,5 @@ class TableDialogue:
         except TimeoutError as error:
             raise ModelFailed("The tables did not answer the model within its time.") from error
         self._draft.calls.append(TracedCall(call.arguments, found.text[:LONGEST_TRACED], found.document_id))
-        self._output.admit(found.sources)
+        self.output.admit(found.sources)
         return quote_result(found.text, [source.marker for source in found.sources], self._room_tokens)

@@ -47,7 +47,7 @@ class JudgeModel(ChatModel):
         read, written = reply.prompt_tokens, reply.completion_tokens
         meter.count(
             len(_SYSTEM + prompt) // CHARACTERS_PER_TOKEN if read is None else read,
-            len(reply.text) // CHARACTERS_PER_TOKEN if written is None else written,
+            reply.characters // CHARACTERS_PER_TOKEN if written is None else written,
         )
         if reply.finish_reason == LENGTH:
             raise UnusableJudgement(f"The judge's answer was cut off after {MOST_TOKENS} tokens.")

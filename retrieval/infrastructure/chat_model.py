@@ -23,10 +23,11 @@ MOST_TOKENS = 200
 class WholeReply:
     """A whole reply without its thoughts, and how it ended as in :class:`Delta`.
 
-    Tokens are None unless the server counted them.
+    ``characters`` counts the thoughts too. Tokens are None unless the server counted them.
     """
 
     text: str = ""
+    characters: int = 0
     finish_reason: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -84,5 +85,5 @@ class ChatModel:
                 reply.finish_reason = delta.finish_reason or reply.finish_reason
                 if delta.prompt_tokens is not None:
                     reply.prompt_tokens, reply.completion_tokens = delta.prompt_tokens, delta.completion_tokens
-        reply.text = remove_thoughts(reply.text)
+        reply.characters, reply.text = len(reply.text), remove_thoughts(reply.text)
         return reply

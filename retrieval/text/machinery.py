@@ -32,8 +32,8 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# Words that a thought without an opening sign begins with. A text that begins so is held back until its end, or until a
-# closing sign shows that it was a thought.
+# A thought without an opening sign often begins with one of these words. A text that begins so is held back until its
+# end, or until a closing sign shows that it was a thought.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"

@@ -19,6 +19,7 @@ from chat.conversations.retention import forget_deleted_documents
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
 from chat.streaming import asking, streams, writing
+from chat.streaming.runs import text_of
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Document
 from retrieval.types import Turn
@@ -103,9 +104,29 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(collection, 
         assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, valve)]
     completion = ChatCompletion("id", 0, "ragsite", question, "").whole(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
-    # One for each number.
+    # There is one annotation for each number.
     assert [text[each["start_index"] : each["end_index"]] for each in annotations] == ["[1]"]
     assert f"start={pump['start']}&" in annotations[0]["url"]
+
+
+async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, model):
+    said = "SECRET: is it grams, or is it kilos? The manual says so.</think>The MX-9920-W weighs 3450 grams."
+    model.pieces = [said[at : at + 6] for at in range(0, len(said), 6)]
+    answer, events = await ask()
+    text = "The MX-9920-W weighs 3450 grams. [1]"
+    assert answer.text == text == text_of(events)
+    assert (answer.written, answer.notice) == ("The MX-9920-W weighs 3450 grams.", "")
+    names = [event.name for event in events]
+    assert "SECRET" in "".join(
+        event.payload["text"] for event in events[: names.index("reset")] if "text" in event.payload
+    )
+    assert names[names.index("reset") + 1] == "searched"
+    # A reader who comes back, and the page, get the same.
+    assert text_of([event async for event in streams.follow(answer.pk)]) == text
+    assert "SECRET" not in answer_body(await sync_to_async(build_turn)(answer))
+    # The next thought of this model is held back.
+    _, events = await ask("How much does the MX-9920-W weigh?")
+    assert "SECRET" not in str([event.payload for event in events])
 
 
 async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library, model):

@@ -346,7 +346,7 @@ async def test_a_thought_that_the_template_opened_is_not_shown_and_is_expected_t
     draft = draft_of(sources)
     assert await shown(asked.compose(draft, ())) == WHOLE
     assert (draft.written, draft.dialogue[-1]["content"]) == (WHOLE, WHOLE)
-    # The next thought is not shown for a moment either.
+    # The client has learned this of the model: its next thought is never shown.
     assert "SECRET" not in "".join([token.text async for token in asked.compose(draft_of(sources), ())])
 
 

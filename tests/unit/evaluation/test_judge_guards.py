@@ -204,6 +204,11 @@ def test_tokens_that_a_server_does_not_count_are_estimated(server, meter):
     read, written = meter.counted[0]
     assert read == sum(len(message["content"]) for message in server.requests[0]["messages"]) // 4
     assert written > 0
+    # Thoughts cost as much as the verdicts.
+    server.content = f"<think>{'x' * 4000}</think>" + json.dumps({"statements": [], "verdicts": []})
+    with pytest.raises(UnusableJudgement):
+        judge(server, meter).measure("answer_relevancy", CASE)
+    assert meter.counted[-1][1] > 1000
 
 
 def test_thoughts_and_fences_around_the_answer_are_no_part_of_it(server, meter):

@@ -79,14 +79,12 @@ def test_no_thought_is_shown(family, cut):
     for answer in ("It is 3 [1].", "It is\n\n- 3 [1].\n"):
         for end in ("", "<|return|>"):
             shown, stream = filtered(f"{opening}{SECRET}{closing}{answer}{end}", cut)
-            assert shown.strip().removeprefix("assistant") == answer.strip()
+            assert shown.strip() == answer.strip()
             assert stream.withheld
     # A thought that never ends is no answer either.
-    assert filtered(opening + SECRET, cut)[0].replace("assistant", "") == ""
-    assert remove_thoughts(f"{opening}{SECRET}{closing}" + '{"name": "a", "arguments": {}}') in (
-        '{"name": "a", "arguments": {}}',
-        'assistant{"name": "a", "arguments": {}}',
-    )
+    assert filtered(opening + SECRET, cut)[0] == ""
+    reply = '{"name": "a", "arguments": {}}'
+    assert remove_thoughts(f"{opening}{SECRET}{closing}{reply}") == reply
 
 
 @CUTS
