@@ -350,6 +350,16 @@ async def test_a_thought_that_the_template_opened_is_not_shown_and_is_expected_t
     assert "SECRET" not in "".join([token.text async for token in asked.compose(draft_of(sources), ())])
 
 
+async def test_a_thought_in_an_answer_that_is_stopped_is_learned_too(server, sources):
+    server.pieces = [*"12 grams, SECRET? Let me see.", "</think>", *f" {WHOLE}"]
+    asked = generator(server)
+    stream = asked.compose(draft_of(sources), ())
+    while not isinstance(await anext(stream), Withdrawn):
+        pass
+    await stream.aclose()
+    assert "SECRET" not in "".join([token.text async for token in asked.compose(draft_of(sources), ())])
+
+
 async def test_a_thought_that_is_cut_off_is_no_answer(server, sources):
     server.pieces, server.finish_reason = ["Okay, the user asks for the weight.", " The source says"], "length"
     with pytest.raises(ModelFailed, match="only a call or a thought"):
