@@ -222,7 +222,9 @@ def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
 PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 KNOWN_FORMATS = (
-    Format("Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "plain:extract_markdown", View.MARKDOWN),
+    Format(
+        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN,
+    ),
     Format(
         "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED,
         recognise_text=is_html,
