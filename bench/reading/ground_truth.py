@@ -2,8 +2,7 @@
 
 ``python -m bench.reading.ground_truth FOLDER`` reads a checkout of https://github.com/xberg-io/test_documents: each
 text below ``ground_truth/FORMAT/`` is compared with the file of the same name and format. ``--reader engine`` measures
-the
-engine alone, ``--part`` one half of the files. The set was made for the engine.
+the engine alone, ``--part`` one half of the files. The set was made for the engine.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _WORD = re.compile(r"[^\W_]+")
 _RULE = re.compile(r"^[\s|:+=-]*$")
 
@@ -38,9 +39,9 @@ class Agreement:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of ``text`` in order, without markup, addresses and names of pictures."""
+    """Return the words of ``text`` in order, without markup, commands of LaTeX, addresses and names of pictures."""
     plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
-    plain = _TAG.sub(" ", _ENTITY.sub(" ", plain))
+    plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
     return _WORD.findall(unicodedata.normalize("NFKC", plain).casefold())
 
 
