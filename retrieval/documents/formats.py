@@ -269,8 +269,8 @@ KNOWN_FORMATS = (
         is_old_workbook,
     ),
     Format(
-        "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS", _IN + "opendocument:extract_opendocument_sheet",
-        View.TABLES, declares(ODS, f"{ODS}-template"),
+        "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS",
+        _IN + "opendocument_sheet:extract_opendocument_sheet", View.TABLES, declares(ODS, f"{ODS}-template"),
     ),
     Format(
         "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), PPTX, "PPTX",

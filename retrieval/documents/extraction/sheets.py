@@ -1,7 +1,7 @@
 """Sheets of cells as text: each table's rows as lines that name their columns, what stands around them as paragraphs.
 
-XLSX and XLS are read here, ODS in :mod:`retrieval.documents.extraction.opendocument`; :func:`write_sheets` does the
-rest.
+XLSX and XLS are read here, ODS in :mod:`retrieval.documents.extraction.opendocument_sheet`; :func:`write_sheets`
+does the rest.
 """
 
 from __future__ import annotations
