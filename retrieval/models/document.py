@@ -38,6 +38,9 @@ _LEFT_OUT = {
         "%(count)d pictures within the words were not read.",
         "count",
     ),
+    "words": _count(
+        _("%(count)d word was not read: %(names)s."), _("%(count)d words were not read, such as: %(names)s.")
+    ),
     "of_pages": _("Left out, because they only serve how pages look: %(names)s."),
     "unreadable": _("Left out, because damaged or of an unsupported format: %(names)s."),
     "locked": _("Left out, because password-protected: %(names)s."),
