@@ -113,6 +113,9 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
 
 
 def _parse(data: bytes) -> EmailMessage:
+    if b"\0" in data[:200]:
+        # The whole mail was saved again in UTF-16, as editors do.
+        data = decode(data, "The message").encode()
     return email.message_from_bytes(data, policy=_POLICY)
 
 
@@ -216,8 +219,9 @@ class _MailReader:
     def _add_rich_text(self, data: bytes) -> None:
         try:
             self.blocks.append(extract(data, "message.rtf", limits=self._limits).text.strip())
-        except DocumentRejected:
-            self.members.leave_out("unreadable", "message.rtf")
+        except DocumentRejected as error:
+            if "holds no text" not in str(error):
+                self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
         """Read the form of the mail that says most, or two of which each says something else; invitations as well."""
@@ -228,8 +232,14 @@ class _MailReader:
             (others if part.get_content_type() == "text/calendar" else forms).append(self.blocks)
         chosen = forms[0] if forms else []
         for form in forms[1:]:
-            chosen = _choose(chosen, form)
+            chosen = self._choose(chosen, form)
         self.blocks = [*before, *chosen, *(block for blocks in others for block in blocks)]
+
+    def _choose(self, plain: list[str], rich: list[str]) -> list[str]:
+        chosen, lost = _choose(plain, rich)
+        if lost > _DIFFERENT_WORDS:
+            self.unread["other_form"] += lost
+        return chosen
 
     def _read_message(self, part: Any, sub: str, name: str) -> None:
         inner = part.get_payload(0) if part.is_multipart() and part.get_payload() else part
@@ -270,6 +280,8 @@ class _MailReader:
         is_shown = str(content_id or "").strip().strip("<>") in self._shown
         if is_shown and extension in _PICTURES:
             self.members.leave_out("pictures")
+        elif extension == ".pgp-encrypt" or data.lstrip().startswith(b"-----BEGIN PGP MESSAGE"):
+            self.members.leave_out("encrypted", name)
         else:
             self.members.add(name, data)
 
@@ -298,7 +310,7 @@ class _MailReader:
         elif rich:
             self._add_rich_text(rich)
         has_words = any(self.blocks)
-        self.blocks = _choose(before, self.blocks)
+        self.blocks = self._choose(before, self.blocks)
         for attachment in package.attachments:
             long = next((each.data for each in attachment.mapi_attrs if each.name == _LONG_NAME), None)
             title = _as_text(long or attachment._name, package.codepage) or "attachment"
@@ -307,24 +319,25 @@ class _MailReader:
                 inner["Subject"] = " ".join(title.split())
                 _attach(inner, "winmail.dat", attachment.data)
                 self.members.add(f"{title}.eml", bytes(inner))
-            else:
+            elif attachment.data:
                 self._attach(title, bytes(attachment.data), "")
+            else:
+                self.members.leave_out("outlook", title)
         if not package.attachments and not has_words:
             self.members.leave_out("outlook", name)
 
 
-def _choose(plain: list[str], rich: list[str]) -> list[str]:
-    """Return the form that lacks fewer words of the other; both where each lacks many."""
+def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
+    """Return the form that says nearly all of the other, or both, and how many words of the other one that lacks."""
     first, second = _words_of(plain), _words_of(rich)
-    is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain))
-    if not first or (is_stub and second - first):
-        return rich
-    lacking, extra = second - first, first - second
-    chosen, other, lost = (plain, rich, lacking) if len(lacking) <= len(extra) else (rich, plain, extra)
-    total = len(_words_of(other))
-    if len(lost) > max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * total) or len(lost) > total / 2:
-        return [*plain, *rich]
-    return chosen
+    is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
+    if not first or (is_stub and second):
+        return rich, 0
+    for form, words, other in ((plain, first, second), (rich, second, first)):
+        lost = len(other - words)
+        if not lost or lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2:
+            return form, lost
+    return [*plain, *rich], 0
 
 
 def _words_of(blocks: list[str]) -> set[str]:

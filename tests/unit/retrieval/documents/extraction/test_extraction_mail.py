@@ -185,7 +185,7 @@ def test_a_package_of_outlook_is_opened_or_named():
     properties = struct.pack("<IHHII", 1, 0x0102, 0x1009, 1, len(rich)) + rich + bytes(-len(rich) % 4)
     assert "The ferry leaves at 9." in package(tnef(attribute(1, 0x9003, 6, properties)), plain="").text
     for damaged in (tnef(), tnef(*attached)[:-30], b"\x78\x9f\x3e\x22", b"nothing"):
-        assert "Packed by Outlook and not readable: winmail.dat." in said(package(damaged))
+        assert said(package(damaged)).startswith("Packed by Outlook and not readable: ")
 
 
 @pytest.fixture(scope="module")
