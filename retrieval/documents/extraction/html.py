@@ -65,7 +65,7 @@ _FEWEST_QUESTION_WORDS = 3
 _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
-_MARK = re.compile(r"[\w.,+*†‡§−–/ -]{1,40}")
+_MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _NON_SPACE = re.compile(r"\S")
 _WORDS = re.compile(r"\w+")
@@ -138,8 +138,7 @@ def _write_frames(root: etree._Element) -> None:
 def _drop_unseen(root: etree._Element) -> list[str]:
     """Remove what a reader of the page does not see and the ways to other pages; return the hidden texts."""
     opened = find_opened(root)
-    for panel, control in opened.items():
-        _name_panel(panel, control)
+    _name_panels(root)
     hidden: list[str] = []
     gone: set[etree._Element] = set()
     controls = set(opened.values())
@@ -163,7 +162,7 @@ def _drop_unseen(root: etree._Element) -> list[str]:
 
 
 def _is_furniture(element: etree._Element) -> bool:
-    if element.tag in _FURNITURE or element.get("role") in ("navigation", "tablist"):
+    if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     if not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split()):
         return True
@@ -198,12 +197,20 @@ def _own_text(element: etree._Element) -> str:
     return "".join(parts)
 
 
-def _name_panel(panel: etree._Element, control: etree._Element) -> None:
-    """Give the panel of a tab the tab's name, which stands elsewhere, as its heading."""
-    if control.get("role") == "tab" and not any(child.tag in HEADINGS for child in panel):
-        heading = etree.Element("h3")
-        heading.text, heading.tail, panel.text = text_of(control), panel.text, None
-        panel.insert(0, heading)
+def _name_panels(root: etree._Element) -> None:
+    """Give each panel of tabs the name of its tab, which stands elsewhere, as its heading."""
+    panels = {
+        name: each for each in root.iter(etree.Element) if (name := each.get("id") or each.get("aria-labelledby"))
+    }
+    panels |= {name: each for each in root.iter(etree.Element) if (name := each.get("aria-labelledby"))}
+    for tab in list(root.iterfind(".//*[@role='tab']")):
+        names = (tab.get("id"), tab.get("aria-controls"), (tab.get("href") or "").partition("#")[2])
+        panel = next((each for name in names if (each := panels.get(name or "")) is not None and each is not tab), None)
+        if panel is not None and not is_hidden(tab) and not any(child.tag in HEADINGS for child in panel):
+            heading = etree.Element("h3")
+            heading.text, heading.tail, panel.text = text_of(tab), panel.text, None
+            panel.insert(0, heading)
+            _drop(tab)
 
 
 def _drop_contents(root: etree._Element) -> None:
@@ -346,7 +353,7 @@ def _write_marks(root: etree._Element) -> None:
             _replace(mark, words)
         elif mark.tag == "sub":
             _replace(mark, words if last.isalpha() or last in ")]" else f"_{words}")
-        elif is_link:
+        elif is_link or words.startswith("["):
             _replace(mark, f" [{words.strip('[]')}]")
         elif _ORDINAL.fullmatch(words):
             _replace(mark, words)

@@ -335,7 +335,7 @@ def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
         return rich, 0
     for form, words, other in ((plain, first, second), (rich, second, first)):
         lost = len(other - words)
-        if not lost or lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2:
+        if not lost or (lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2):
             return form, lost
     return [*plain, *rich], 0
 

@@ -17,7 +17,7 @@ _COLLAPSED_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.
 # No control takes this away again.
 _UNREADABLE_STYLE = re.compile(r"font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I)
 _ROLES = frozenset(("button", "tab", "link", "treeitem", "menuitem"))
-_TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick|uk-toggle|href|data-[\w-]+")
+_TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick|uk-toggle|data-[\w-]+")
 _SEPARATOR = re.compile(r"[^\w.:-]+")
 _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
@@ -86,13 +86,13 @@ def _find_ways(
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
             # The control may name what is around the hidden words.
-            named[name] += [each for each in (element, *element) if each in candidates]
+            named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
         if is_control(element) and has_sign(element):
             names = {element.get("id") or ""}
             for attribute, value in element.items():
-                if _TARGETS.fullmatch(attribute):
-                    names.update(_SEPARATOR.split(value) if attribute != "href" else [value.partition("#")[2]])
+                if _TARGETS.fullmatch(attribute) or (attribute == "href" and value.startswith("#")):
+                    names.update(_SEPARATOR.split(value))
             for name in names:
                 for target in named.get(name, ()):
                     if element is not target:
