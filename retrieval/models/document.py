@@ -46,6 +46,24 @@ _LEFT_OUT = {
     "locked": _("Left out, because password-protected: %(names)s."),
     "large": _("Left out, because larger than a document may be: %(names)s."),
     "linked": _("Left out, because only linked to: %(names)s."),
+    "encrypted": _("Left out, because encrypted: %(names)s."),
+    "partial": _("Left out, because only a piece of a longer message: %(names)s."),
+    "outlook": _("Packed by Outlook and not readable: %(names)s. Ask the sender to send it as HTML or as plain text."),
+    "other_form": ngettext_lazy(
+        "The mail has a second form, with %(count)d word that was not read.",
+        "The mail has a second form, with %(count)d words that were not read.",
+        "count",
+    ),
+    "hidden": ngettext_lazy(
+        "%(count)d word that the page hides was not read.",
+        "%(count)d words that the page hides were not read.",
+        "count",
+    ),
+    "outside": ngettext_lazy(
+        "%(count)d word outside the main part of the page was not read.",
+        "%(count)d words outside the main part of the page were not read.",
+        "count",
+    ),
 }
 
 

@@ -124,8 +124,12 @@ class Members:
             self.leave_out("large", path)
             return
         try:
-            formats.detect(data, posixpath.basename(path))
+            found = formats.detect(data, posixpath.basename(path))
         except DocumentRejected:
+            self.leave_out("unreadable", path)
+            return
+        is_named = posixpath.splitext(path)[1][1:].lower() in found.extensions
+        if found is formats.PLAIN_TEXT and not is_named and b"\0" in data[:4096]:
             self.leave_out("unreadable", path)
             return
         self._size += len(data)
