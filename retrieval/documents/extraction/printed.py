@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -91,6 +92,29 @@ def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
         left.is_bold and right.is_bold,
         left.follows,
         [*left.boxes, gap, *right.boxes] if left.boxes else [],
+    )
+
+
+CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-$")
+REST_OF_WORD = re.compile(r"[^\W\d_A-Z]\w*+(-\w)?")
+_FIRST_PARTS = frozenset(["well", "self", "niet"])
+_LONGEST_ENDING = 4
+
+
+def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
+    """Return whether a hyphen at a line end belongs to the word: those of a compound, never those of a syllable.
+
+    ``before`` ends in ``cut``; ``rest`` is found by ``REST_OF_WORD`` at the start of the next line. No program cuts a
+    word that has a hyphen in another place, behind its first letter, or between two equal vowels.
+    """
+    part, goes_on = cut[1], rest[0]
+    return (
+        before[: cut.start()].endswith("-")
+        or rest[1] is not None
+        or len(part) == 1
+        or (part.isupper() and goes_on.islower())
+        or (part[-1].lower() == goes_on[0] and goes_on[0] in "aeiou")
+        or (part.lower() in _FIRST_PARTS and len(goes_on) > _LONGEST_ENDING)
     )
 
 
