@@ -8,7 +8,7 @@ import trafilatura
 from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.plain import with_structure
+from retrieval.documents.extraction.markdown import with_structure
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
