@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
+from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
+from retrieval.documents.extraction.number_formats import show_number
+from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,27 +21,14 @@ import xlrd
 from openpyxl.utils.exceptions import InvalidFileException
 
 from retrieval.documents.extraction.archive import check_archive
+from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, Span, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-_MOST_COLUMNS = 1_000
-_LONGEST_NAME = 80
-_MOST_TITLES = 3
 _DEFAULT_NAME = re.compile(r"(?:Sheet|Blad|Tabelle|Feuil|Hoja|Foglio)\s?\d*", re.I)
-_TOTAL = re.compile(
-    r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)(?: (?:ex|in)c.{0,20})?:?", re.I
-)
-_YEAR = re.compile(r"(?:19|20)\d\d")
-
-
-class Cell(NamedTuple):
-    """``is_value`` is false for text."""
-
-    text: str
-    is_value: bool
-
 
 Rows = dict[int, dict[int, Cell]]
 
@@ -63,15 +51,11 @@ class Sheet:
     merged: Sequence[Area] = ()
 
 
-@dataclass(slots=True)
-class _Table:
-    """``totals`` are rows that sum up the others; ``header`` is empty for words that stand in cells."""
+class _Placed(NamedTuple):
+    """A table, and the columns of the sheet in which it stands."""
 
-    titles: list[str]
-    area: Area
-    header: list[str]
-    body: list[list[str]]
-    totals: list[list[str]]
+    columns: list[int]
+    table: CellTable
 
 
 def write_sheets(
@@ -88,53 +72,34 @@ def write_sheets(
         if len(shown) > 1 or not _DEFAULT_NAME.fullmatch(sheet.name):
             writer.add_heading(sheet.name, 1)
         for table in _find_tables(sheet):
-            _write_table(table, writer)
+            write_table(table, writer, has_decimal_points=True)
     return writer.finish(title, left_out=left_out, holds_records=True)
-
-
-def _write_table(table: _Table, writer: MarkdownWriter) -> None:
-    *before, last = table.titles or [""]
-    for words in before:
-        writer.add_paragraph(words)
-    if not table.header:
-        for words in (last, *(" ".join(filter(None, row)) for row in table.body)):
-            writer.add_paragraph(words)
-        return
-    writer.add_heading(last, 2)
-    writer.add_rows(table.header, table.body, has_decimal_points=True)
-    for row in table.totals:
-        first, *others = (at for at, words in enumerate(row) if words)
-        writer.add_paragraph(" · ".join([row[first].rstrip(":"), *(f"{table.header[at]} {row[at]}" for at in others)]))
-
-
-def show_number(value: float) -> str:
-    """At most fifteen digits, as spreadsheets keep them."""
-    if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
-        return str(int(value))
-    words = f"{value:.15g}"
-    return f"{value:.15f}".rstrip("0") if "e-0" in words else words
 
 
 # Tables on a sheet ---------------------------------------------------------------------------------------------------
 
 
-def _find_tables(sheet: Sheet) -> Iterator[_Table]:
-    """The tables and the words around them, from top to bottom."""
+def _find_tables(sheet: Sheet) -> list[CellTable]:
+    """Return the tables and the words around them, from top to bottom."""
     rows = _fill_merged(sheet)
-    found: list[_Table] = []
+    found: list[_Placed] = []
     for area in _cut_areas(rows, sorted(rows)):
-        table = _read_table(rows, area, sheet.merged)
-        above = next((known for known in reversed(found) if known.header), None)
-        if above and not above.totals and _continues(table, above):
-            above.body += [[""] * (table.area.left - above.area.left) + row for row in table.body]
-            above.totals += [[""] * (table.area.left - above.area.left) + row for row in table.totals]
+        columns, table = _read_area(rows, area, sheet.merged)
+        above = next((known for known in reversed(found) if known.table.header), None)
+        if above and not above.table.totals and _continues(table, columns, above):
+            places = [columns.index(at) if at in columns else -1 for at in above.columns]
+            for into, lines in ((above.table.body, table.body), (above.table.totals, table.totals)):
+                into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
         else:
-            found.append(table)
+            found.append(_Placed(columns, table))
     # The words right above a table name it.
-    for above, table in pairwise(found):
-        if not above.header and table.header and not table.titles and len(above.titles) + len(above.body) == 1:
-            table.titles, above.titles, above.body = [*above.titles, *(" ".join(row) for row in above.body)], [], []
-    yield from found
+    for (_, above_it), (_, table) in pairwise(found):
+        words = [*above_it.titles, *(" ".join(row) for row in above_it.body)]
+        if not above_it.header and table.header and not table.titles and len(words) == 1:
+            table.titles.extend(words)
+            above_it.titles.clear()
+            above_it.body.clear()
+    return [table for _, table in found]
 
 
 def _fill_merged(sheet: Sheet) -> Rows:
@@ -150,17 +115,35 @@ def _fill_merged(sheet: Sheet) -> Rows:
 
 
 def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
-    """The ranges of cells that empty rows or empty columns separate."""
+    """Yield the ranges of cells that empty rows or empty columns separate, but not a table with an empty column."""
     for band in _runs(numbers):
-        columns = _runs(sorted({at for number in band for at in rows[number]}))
-        if len(columns) == 1:
-            yield Area(band[0], columns[0][0], band[-1], columns[0][-1])
-            continue
-        for run in columns:
+        parts: list[tuple[list[int], Rows]] = []
+        for run in _runs(sorted({at for number in band for at in rows[number]})):
             chosen = set(run)
             part = {number: {at: rows[number][at] for at in chosen & rows[number].keys()} for number in band}
             part = {number: cells for number, cells in part.items() if cells}
+            if parts and _goes_on(*parts[-1], run, part):
+                before, part_before = parts.pop()
+                run = [*before, *run]
+                part = {number: part_before.get(number, {}) | part.get(number, {}) for number in band}
+                part = {number: cells for number, cells in part.items() if cells}
+            parts.append((run, part))
+        if len(parts) == 1:
+            yield Area(band[0], parts[0][0][0], band[-1], parts[0][0][-1])
+            continue
+        for _, part in parts:
             yield from _cut_areas(part, sorted(part))
+
+
+def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
+    """Return whether an empty column is one within a table: the rows on both sides are the same, and their names
+    differ."""
+    top = min(part)
+    if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
+        return False
+    names = {cell.text for cell in part[top].values()} & {cell.text for cell in after[top].values()}
+    is_narrow = len(run) == 1 or len(run_after) == 1
+    return not names and (is_narrow or len(part) > 2) and len(part) > 1
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
@@ -173,87 +156,30 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _read_table(rows: Rows, area: Area, merged: Sequence[Area]) -> _Table:
-    numbers = [number for number in range(area.top, area.bottom + 1) if _cells(rows, number, area)]
-    titles: list[str] = []
-    while len(numbers) > 1 and len(titles) < _MOST_TITLES and area.left < area.right:
-        cells = _cells(rows, numbers[0], area)
-        if len(cells) > 1 or any(cell.is_value for cell in cells.values()):
-            break
-        titles += (cell.text for cell in cells.values())
-        del numbers[0]
-    header, taken = _read_header(rows, numbers, area, merged)
-    lines = [
-        [cells[at].text if at in cells else "" for at in range(area.left, area.right + 1)]
-        for cells in (_cells(rows, number, area) for number in numbers[taken:])
+def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
+    inside = range(area.left, area.right + 1)
+    numbers = [at for at in range(area.top, area.bottom + 1) if any(column in inside for column in rows.get(at, ()))]
+    columns = sorted({at for number in numbers for at in rows[number] if at in inside})
+    head = [[rows[number].get(at, Cell("", False)) for at in columns] for number in numbers[:HEAD]]
+    lines = [[rows[number][at].text if at in rows[number] else "" for at in columns] for number in numbers]
+    spans = [
+        Span(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
+        for each in merged
+        if each.left < each.right and each.top in numbers[:HEAD] and each.left in columns
     ]
-    if not header:
-        return _Table(titles, area, [], lines, [])
-    body = [line for line in lines if not _is_total(line)]
-    return _Table(titles, area, header, body, [line for line in lines if _is_total(line)])
+    return _Placed(columns, read_table(head, lines, spans))
 
 
-def _cells(rows: Rows, number: int, area: Area) -> dict[int, Cell]:
-    return {at: cell for at, cell in rows.get(number, {}).items() if area.left <= at <= area.right}
-
-
-def _read_header(rows: Rows, numbers: Sequence[int], area: Area, merged: Iterable[Area]) -> tuple[list[str], int]:
-    """The names of the columns, and how many rows hold them; none for what is no table."""
-    width = area.right - area.left + 1
-    # In a form of two columns the first ones end in a colon.
-    labels = [cells.get(area.left) for cells in (_cells(rows, number, area) for number in numbers)]
-    is_form = width == 2 and all(label is None or label.text.endswith(":") for label in labels)
-    if not 2 <= width <= _MOST_COLUMNS or len(numbers) < 2 or is_form:
-        return [], 0
-    first = _cells(rows, numbers[0], area)
-    if not _may_be_header(first, width):
-        return [f"column {at + 1}" for at in range(width)], 0
-    above = {at: cell.text for at, cell in first.items()}
-    wide = [each for each in merged if each.top == numbers[0] and each.left < each.right and each.left in first]
-    taken = 1
-    if wide and len(numbers) > 2 and not any(c.is_value for c in _cells(rows, numbers[1], area).values()):
-        for each in wide:
-            above |= dict.fromkeys(range(each.left, each.right + 1), first[each.left].text)
-        below = {at: cell.text for at, cell in _cells(rows, numbers[1], area).items()}
-        taken = 2
-    else:
-        below = {}
-    names: list[str] = []
-    for at in range(area.left, area.right + 1):
-        name = " ".join(dict.fromkeys(part for part in (above.get(at, ""), below.get(at, "")) if part))
-        name = name or f"column {at - area.left + 1}"
-        names.append(f"{name} ({names.count(name) + 1})" if name in names else name)
-    return names, taken
-
-
-def _may_be_header(cells: dict[int, Cell], width: int) -> bool:
-    return (
-        len(cells) >= max(2, 0.6 * width)
-        and all(not cell.is_value or _YEAR.fullmatch(cell.text) for cell in cells.values())
-        and any(not cell.is_value for cell in cells.values())
-        and all(len(cell.text) <= _LONGEST_NAME for cell in cells.values())
-    )
-
-
-def _continues(table: _Table, above: _Table) -> bool:
-    """Whether these rows go on below an empty row: they stand in the columns of the table, and have no names of their
-    own."""
-    is_within = above.area.left <= table.area.left and table.area.right <= above.area.right
-    is_nameless = table.header[:1] == ["column 1"] or (not table.header and len(table.body) == 1)
-    return is_within and is_nameless and not table.titles and table.area.left < table.area.right
-
-
-def _is_total(row: Sequence[str]) -> bool:
-    filled = [words for words in row if words]
-    return bool(filled and _TOTAL.fullmatch(filled[0]))
+def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
+    """Return whether these rows go on below an empty row: they stand in the columns of the table, and have no names of
+    their own."""
+    is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
+    is_within = len(columns) > 1 and set(columns) <= set(above.columns)
+    return is_within and table.is_nameless and not table.titles and not is_form
 
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
-# What stands before and behind the digits of a number's format: quoted words, a currency, single signs.
-_QUOTED = re.compile(r'"([^"]{0,80})"|\[\$([^\]-]{0,20})[^\]]{0,20}\]|\\(.)|([€$£¥])')
-_DIGITS = re.compile(r"[#0?](?:[#0?,. ]*[#0?])?")
-_MOST_DECIMALS = 10
 
 
 def extract_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -335,45 +261,3 @@ def _old_value(cell: Any, number_format: str, datemode: int) -> object:
         case xlrd.XL_CELL_ERROR:
             return xlrd.error_text_from_code[cell.value]
     return cell.value
-
-
-def show_value(value: object, number_format: str = "General") -> str:
-    """A cell's value: days in ISO form, numbers with a decimal point and the unit, the decimals and the percent sign of
-    their format."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, time):
-        return value.isoformat("auto" if value.second else "minutes")
-    if isinstance(value, timedelta):
-        minutes, seconds = divmod(round(value.total_seconds()), 60)
-        return f"{minutes // 60}:{minutes % 60:02d}" + (f":{seconds:02d}" if seconds else "")
-    if isinstance(value, (int, float)):
-        return _show_number(value, number_format)
-    return str(value)
-
-
-def _show_number(value: float, number_format: str) -> str:
-    # Behind the first semicolon stands how negative numbers look.
-    pattern = number_format.split(";", 1)[0]
-    digits = _DIGITS.search(_QUOTED.sub(lambda match: "\x01" * len(match[0]), pattern))
-    if number_format in ("General", "@", "") or digits is None:
-        return show_number(value)
-    if "E" in pattern or "/" in pattern:
-        return show_number(value)
-    is_share = "%" in pattern
-    decimals = len(re.sub("[^0?#]", "", digits[0].partition(".")[2]))
-    scaled = value * 100 if is_share else value
-    # Zeros are shown, numbers are not rounded: the file knows better than its looks.
-    words = f"{scaled:.{decimals}f}" if decimals <= _MOST_DECIMALS else show_number(scaled)
-    if abs(float(words) - scaled) > 1e-9 * max(1, abs(scaled)):
-        words = show_number(scaled)
-    before, behind = (_unit(part) for part in (pattern[: digits.start()], pattern[digits.end() :]))
-    return f"{before}{' ' * bool(before)}{words}{'%' if is_share else ''}{' ' * bool(behind)}{behind}"
-
-
-def _unit(pattern: str) -> str:
-    return " ".join("".join(next(filter(None, match.groups()), "") for match in _QUOTED.finditer(pattern)).split())

@@ -8,7 +8,8 @@ import pytest
 import xlwt
 
 from retrieval.documents.extraction import extract
-from retrieval.documents.extraction.sheets import Cell, Sheet, show_value, write_sheets
+from retrieval.documents.extraction.cell_tables import Cell
+from retrieval.documents.extraction.sheets import Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
 from retrieval.models.document import left_out_sentences
 from retrieval.tables.table_reading import read_tables
@@ -161,27 +162,6 @@ def sheet(*rows):
 )
 def test_tables_are_told_from_what_stands_around_them(rows, text):
     assert sheet(*rows).text == text
-
-
-@pytest.mark.parametrize(
-    ("value", "number_format", "words"),
-    [
-        (1234.5, "General", "1234.5"),
-        (0.1 + 0.2, "General", "0.3"),
-        (0.00001234, "General", "0.00001234"),
-        (1234.5, '_-* #,##0.00\\ "€"_-;-* #,##0.00', "1234.50 €"),
-        (1234.567, "$#,##0.00", "$ 1234.567"),
-        (3.4, '0.0" kg"', "3.4 kg"),
-        (0.125, "0.0%", "12.5%"),
-        (1e21, "0", "1000000000000000000000"),
-        (dt.time(9, 30), "hh:mm", "09:30"),
-        (dt.timedelta(hours=26, minutes=5), "[h]:mm", "26:05"),
-        (dt.datetime(2026, 3, 4, 9, 30), "", "2026-03-04 09:30"),
-        (True, "General", "TRUE"),
-    ],
-)
-def test_a_value_is_written_as_its_format_says(value, number_format, words):
-    assert show_value(value, number_format) == words
 
 
 def ods(rows, *, more=""):
