@@ -105,7 +105,9 @@ def is_page_number(words: str) -> bool:
 
 
 # Programs describe pictures by themselves, and say so.
-_MADE_UP = re.compile(r"(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|description.*generated", re.I)
+_MADE_UP = re.compile(
+    r"(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|description.*generated", re.I
+)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
 

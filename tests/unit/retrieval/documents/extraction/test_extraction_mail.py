@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 
 from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.document import left_out_sentences
+from retrieval.models.left_out import explain
 
 FROM = "From: Ann <ann@example.org>\nSubject: Visit\nMIME-Version: 1.0\n"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
@@ -40,7 +40,7 @@ def read(body, name="a.eml"):
 
 
 def said(extracted):
-    return left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
 
 
 def in_order(text, *words):

@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.documents.extraction import extract
-from retrieval.models.document import left_out_sentences
+from retrieval.models.left_out import explain
 
 ANSWER = "Within 45 days of delivery."
 
@@ -19,7 +19,7 @@ def body_of(body):
 
 
 def said(extracted):
-    return left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
 
 
 @pytest.mark.parametrize(

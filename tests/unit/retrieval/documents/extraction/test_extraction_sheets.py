@@ -11,7 +11,7 @@ from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.sheets import Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.document import left_out_sentences
+from retrieval.models.left_out import explain
 from retrieval.tables.table_reading import read_tables
 from retrieval.text.chunking import chunk
 from retrieval.text.extracted import ExtractionLimits
@@ -129,7 +129,7 @@ def test_what_is_hidden_and_what_was_never_computed_is_said():
     workbook["Prices"]["D6"] = "=SUM(D4:D5)"
     extracted = extract(saved(workbook), "prices.xlsx")
     assert "secret" not in extracted.text
-    assert left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
+    assert explain((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
         "Hidden sheets were not read: Salaries. "
         "1 formula has no value in the file: open it in its program, save it and upload it."
     )
@@ -198,7 +198,7 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     extracted = extract(make_zip(files | {"content.xml": ods(rows, more=hidden).encode()}), "stock.ods")
     assert extracted.text == "# Stock\n\nName: Pump; Price: € 1234.50; Since: 2026-01-03\n"
     assert (
-        left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Hidden sheets were not read: Old."
     )
     repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))
