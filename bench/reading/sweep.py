@@ -1,9 +1,9 @@
 """Read all files below a folder beside a second reader, and name those that lost words without a notice.
 
 ``python -m bench.reading.sweep FOLDER``. The second reader is the engine xberg for Office files, OpenDocument, books
-and markup, and pypdf for PDF files where it is installed. A file is a silent loss if the second reader finds more than two
-words, and more than one of two hundred, that occur nowhere in the site's text, and the site says nothing about it. Such
-a file has to be looked at: the second reader may be wrong.
+and markup, and pypdf for PDF files where it is installed. A file is a silent loss if the second reader finds more than
+two words, and more than one of two hundred, that occur nowhere in the site's text, and the site says nothing about it.
+Such a file has to be looked at: the second reader may be wrong.
 """
 
 from __future__ import annotations

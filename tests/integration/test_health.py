@@ -362,3 +362,10 @@ def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypat
     call_command("check", stderr=out)  # the start calls it
     assert "DEGRADED: the sandbox lacks these guards on this machine: files;" in out.getvalue()
     assert ("no file is read" in out.getvalue()) is is_required
+
+
+def test_a_missing_engine_is_named(monkeypatch):
+    monkeypatch.setattr(sandbox.state(), "missing_guards", ())
+    assert readiness.file_sandbox().state is Health.OK
+    monkeypatch.setattr(readiness, "find_spec", lambda name: None)
+    assert "xberg is not installed" in readiness.file_sandbox().detail
