@@ -40,6 +40,7 @@ _LEFT_OUT = {
     ),
     "of_pages": _("Left out, because they only serve how pages look: %(names)s."),
     "unreadable": _("Left out, because damaged or of an unsupported format: %(names)s."),
+    "pointers": _("Left out, because Git LFS pointers and not the files themselves: %(names)s."),
     "locked": _("Left out, because password-protected: %(names)s."),
     "large": _("Left out, because larger than a document may be: %(names)s."),
     "linked": _("Left out, because only linked to: %(names)s."),
