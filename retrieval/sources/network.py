@@ -242,6 +242,12 @@ class Client:
             with self._client.stream(
                 method, url, headers={**own_headers, **headers}, content=content, auth=auth
             ) as answer:
+                packed = answer.headers.get("content-encoding", "identity").lower()
+                if packed not in ("", "identity", *answer.request.headers["accept-encoding"].split(", ")):
+                    told = {"url": url, "encoding": packed[:40]}
+                    raise ItemFailed(
+                        _t("%(url)s is sent in the encoding %(encoding)s, which was not asked for.") % told
+                    )
                 body = bytearray()
                 for part in answer.iter_bytes():
                     body += part

@@ -377,7 +377,7 @@ def name_of(url: str) -> str:
     parts = urlsplit(url)
     name = unquote(parts.path).strip("/") or "index"
     if parts.query:
-        name += f"?{parts.query}"
+        name += f"?{parts.query.rstrip('/')}"
     return "".join(character for character in name if character.isprintable())
 
 

@@ -77,6 +77,7 @@ def test_addresses_are_requested_as_they_are_written(site, collection):
     read(site, collection)
     assert {*addresses, "/u?id=7"} <= set(site.requests)
     assert Document.objects.count() == len(addresses) + 1
+    assert Document.objects.filter(source="S/forum?/topic/12-keys.html").exists()
     assert normalise("http://a.test?utm_id=1#x") == "http://a.test/"
 
 
@@ -209,6 +210,15 @@ def test_what_a_run_leaves_out_is_named_each_time(site, collection):
             "elsewhere": "it leads to another site, https://elsewhere.test/x",
             "private/x": "the robots.txt of the site forbids reading it",
         }
+
+
+def test_an_answer_in_an_encoding_that_nobody_asked_for_has_failed(site, collection):
+    site.link("packed", "plain")
+    site.put("/packed", b"\x8b\x02\x80hello\x03", Content_Encoding="strange")
+    site.put("/plain", page("Gate 4."), Content_Encoding="identity")
+    run = run_once(make_source(collection, "website", site.options, name="S"))
+    assert (names(), run.failed) == (["S/plain.html"], 1)
+    assert "is sent in the encoding strange" in run.details["failures"][0][1]
 
 
 def test_links_in_broken_pages_are_found():
