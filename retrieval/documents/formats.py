@@ -92,6 +92,7 @@ _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
 _HTML_LOOKED_AT = 4096
+_LONGEST_POINTER = 1024
 _MAILBOX = re.compile(rb"From [^\r\n]{1,200}\r?\n[A-Za-z][\w-]*:")
 _CALENDAR = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,9}BEGIN:VCALENDAR\s", re.I)
 _RELATED = re.compile(rb"^content-type:\s*multipart/related\b", re.I | re.M)
@@ -223,6 +224,11 @@ def is_html(content: Content) -> bool:
     return bool(_HTML_TAG.match(left))
 
 
+def is_pointer(data: bytes) -> bool:
+    """Whether the bytes only say where Git LFS keeps the file."""
+    return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
+
+
 def is_saved_page(content: Content) -> bool:
     """Whether a page saved with its pictures begins here, in the form of a mail, which it is not by its name."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
@@ -269,6 +275,11 @@ _ENGINE = _IN + "engine:extract_by_engine"
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
 PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 KNOWN_FORMATS = (
+    Format(
+        "a Git LFS pointer",
+        recognise=lambda content: is_pointer(content.data),
+        refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
+    ),
     Format(
         "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN,
     ),
@@ -501,6 +512,19 @@ PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
 # Where pages keep the pictures that they show, such as screenshots.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
+
+
+# What programs leave behind for themselves, and what editors keep of the version before.
+_LITTER = re.compile(
+    r"(?:^|/)(?:__MACOSX|\.DS_Store|\._[^/]*|(?:eh)?thumbs\.db|desktop\.ini|~\$[^/]*|~WRL\d+\.tmp|\.~lock\.[^/]*|#[^/]*#"
+    r"|[^/]*~|[^/]*\.(?:bak|sw[op]))(?:/|$)",
+    re.I,
+)
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file of folders and archives is no document: left behind by a program, for itself."""
+    return bool(_LITTER.search(name))
 
 
 def is_page(name: str) -> bool:

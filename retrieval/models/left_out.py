@@ -28,6 +28,7 @@ KINDS = {
     "slides": ngettext_lazy("%d hidden slide", "%d hidden slides"),
     "of_pages": ngettext_lazy("%d file that serves how pages look", "%d files that serve how pages look"),
     "unreadable": ngettext_lazy("%d unreadable file", "%d unreadable files"),
+    "pointers": ngettext_lazy("%d Git LFS pointer in place of a file", "%d Git LFS pointers in place of files"),
     "locked": ngettext_lazy("%d file with a password", "%d files with a password"),
     "large": ngettext_lazy("%d file that is too large", "%d files that are too large"),
     "linked": ngettext_lazy("%d linked file", "%d linked files"),

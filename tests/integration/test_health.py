@@ -15,6 +15,7 @@ from evaluation.models import Judgement
 from ragsite.celery import app
 from ragsite.models import ApiKey
 from ragsite.operations import readiness
+from ragsite.operations.readiness import Health
 from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
