@@ -27,6 +27,12 @@ from retrieval.types import Reader
 
 _LEFT_OUT = {
     "sheets": _("Hidden sheets were not read: %(names)s."),
+    "hidden_cells": ngettext_lazy(
+        "%(count)d hidden row or column was not read: show it in its program, save the file and upload it.",
+        "%(count)d hidden rows and columns were not read: show them in their program, save the file and upload it.",
+        "count",
+    ),
+    "charts": _("Charts were not read, only the cells: %(names)s."),
     "slides": _("Hidden slides were not read: %(names)s."),
     "formulas": ngettext_lazy(
         "%(count)d formula has no value in the file: open it in its program, save it and upload it.",

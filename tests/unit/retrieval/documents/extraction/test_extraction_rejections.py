@@ -116,7 +116,25 @@ def test_hostile_lines_take_no_time(name, line):
 
 
 NAMES = st.sampled_from(
-    ["a.md", "a.txt", "a.rst", "a.csv", "a.html", "a.py", "a.json", "a.pdf", "a.docx", "a", "a.adoc", "a.org", "a.tex", "a.ipynb", "a.rtf", "a.vtt", "a.doc"]
+    [
+        "a.md",
+        "a.txt",
+        "a.rst",
+        "a.csv",
+        "a.html",
+        "a.py",
+        "a.json",
+        "a.pdf",
+        "a.docx",
+        "a",
+        "a.adoc",
+        "a.org",
+        "a.tex",
+        "a.ipynb",
+        "a.rtf",
+        "a.vtt",
+        "a.doc",
+    ]
 )
 STARTS = st.sampled_from([b"", b"%PDF-1.4\n", b"PK\x03\x04", b"<html><body>", b"---\n", b"\xff\xfe", b"\xef\xbb\xbf"])
 
