@@ -196,7 +196,7 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     hidden = f'<table:table table:name="Old" table:style-name="h">{row(cell("secret"))}</table:table>'
     files = {"mimetype": b"application/vnd.oasis.opendocument.spreadsheet"}
     extracted = extract(make_zip(files | {"content.xml": ods(rows, more=hidden).encode()}), "stock.ods")
-    assert extracted.text == "# Stock\n\nName: Pump; Price: € 1234.50; Since: 2026-01-03\n"
+    assert extracted.text == "# Stock\n\nName: Pump; Price: 1234.50 €; Since: 2026-01-03\n"
     assert (
         left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Hidden sheets were not read: Old."
@@ -207,3 +207,78 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     manifest = {"META-INF/manifest.xml": b"<manifest><encryption-data/></manifest>"}
     with pytest.raises(DocumentRejected, match="stock.ods is password-protected"):
         extract(make_zip(files | manifest | {"content.xml": b"\x9d\x01"}), "stock.ods")
+
+
+def value(shown, number, kind="float"):
+    return cell(shown, f'office:value-type="{kind}" office:value="{number}"')
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        (value("00123", 123), "00123"),
+        (value("ACC-007001", 7001), "ACC-007001"),
+        (value("1.250,50", 1250.5), "1250.50"),
+        (value("1,250.50", 1250.5), "1250.50"),
+        (value("1.234", 1234), "1234"),
+        (value("1.234", 1.234), "1.234"),
+        (value("1 250 stuks", 1250), "1250 stuks"),
+        (value("(1.250,50)", -1250.5), "-1250.50"),
+        (value("-3,5", -3.5), "-3.5"),
+        (value("12,5 %", 0.125, "percentage"), "12.5 %"),
+        (value("1.250k", 1250000), "1250k"),
+        (value("3,14", 3.14159), "3.14"),
+        (value("3/4", 0.75), "3/4"),
+        (value("1,50E+04", 15000), "1,50E+04"),
+        (value("-", 0), "0"),
+        (value("", 0.25, "percentage"), "25%"),
+        (value("", 7.5), "7.5"),
+        (cell("3-1-26", 'office:value-type="date" office:date-value="2026-01-03"'), "2026-01-03"),
+        (
+            cell("3 jan 2026 09:30", 'office:value-type="date" office:date-value="2026-01-03T09:30:00"'),
+            "2026-01-03 09:30",
+        ),
+        (cell("januari 2026", 'office:value-type="date" office:date-value="2026-01-01"'), "januari 2026"),
+        (cell("", 'office:value-type="date" office:date-value="2026-01-03T09:30:00"'), "2026-01-03 09:30"),
+        (cell("WAAR", 'office:value-type="boolean" office:boolean-value="true"'), "WAAR"),
+        (cell("", 'office:value-type="string" office:string-value="pump"'), "pump"),
+    ],
+)  # fmt: skip
+def test_a_cell_of_an_opendocument_sheet_is_what_the_program_showed(make_zip, element, words):
+    files = {"mimetype": b"application/vnd.oasis.opendocument.spreadsheet"}
+    content = ods(row(cell("Name"), cell("Value")) + row(cell("x"), element))
+    assert (
+        extract(make_zip(files | {"content.xml": content.encode()}), "a.ods").text
+        == f"# Stock\n\nName: x; Value: {words}\n"
+    )
+
+
+def test_notes_shapes_charts_and_hidden_parts_of_an_opendocument_sheet(make_zip):
+    collapsed = 'table:visibility="collapse"'
+    hidden = row(cell("never")).replace("<table:table-row", f"<table:table-row {collapsed}")
+    content = ods(
+        f"<table:table-column/><table:table-column {collapsed}/><table:table-column/>"
+        + row(cell("Item"), cell("Cost"), cell("Count"))
+        + row(
+            cell("Chair"),
+            cell("9"),
+            "<table:table-cell><office:annotation><text:p>Ask Houtman</text:p></office:annotation>"
+            "<text:p>40</text:p></table:table-cell>",
+        )
+        + hidden
+        + f"<table:table-row-group>{hidden.replace('never', 'Table')}</table:table-row-group>"
+        + hidden.replace("never", "Lamp").replace("collapse", "filter")
+        + "<table:shapes><draw:custom-shape><text:p>Read this</text:p></draw:custom-shape></table:shapes>"
+    ).replace("xmlns:text", 'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:text', 1)
+    chart = (
+        '<a xmlns:c="urn:oasis:names:tc:opendocument:xmlns:chart:1.0"><c:chart><c:title><p '
+        'xmlns="urn:oasis:names:tc:opendocument:xmlns:text:1.0">Sales</p></c:title></c:chart></a>'
+    )
+    files = {"mimetype": b"application/vnd.oasis.opendocument.spreadsheet", "Object 1/content.xml": chart.encode()}
+    extracted = extract(make_zip(files | {"content.xml": content.encode()}), "a.ods")
+    assert extracted.text == (
+        "# Stock\n\nItem: Chair; Count: 40\n\nTable\n\nLamp\n\nNote on Chair · 40: Ask Houtman\n\nRead this\n"
+    )
+    assert [(each.kind, each.names, each.count) for each in extracted.left_out] == [
+        ("charts", ("Sales",), 1), ("hidden_cells", (), 2),
+    ]  # fmt: skip
