@@ -32,6 +32,11 @@ _LEFT_OUT = {
         "%(count)d hidden rows and columns were not read: show them in their program, save the file and upload it.",
         "count",
     ),
+    "number_formats": ngettext_lazy(
+        "%(count)d number was read without its format, such as zeros before it: save the file as .xlsx and upload it.",
+        "%(count)d numbers were read without formats, such as zeros before them: save the file as .xlsx and upload it.",
+        "count",
+    ),
     "charts": _("Charts were not read, only the cells: %(names)s."),
     "slides": _("Hidden slides were not read: %(names)s."),
     "formulas": ngettext_lazy(

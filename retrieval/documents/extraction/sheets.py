@@ -1,7 +1,6 @@
 """Sheets of cells as text: each table's rows as lines that name their columns, what stands around them as paragraphs.
 
-XLSX and XLS are read here, ODS in :mod:`retrieval.documents.extraction.opendocument_sheet`; :func:`write_sheets`
-does the rest.
+XLSX is read here; XLS, XLSB and ODS in other modules. :func:`write_sheets` does the rest.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ import zipfile
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import xlrd
 from openpyxl.packaging.relationship import get_dependents, get_rels_path
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
+from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, Span, read_table, write_table
@@ -59,14 +57,28 @@ class Sheet:
     hidden: int = 0
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop rows and columns that are hidden, unless a filter or a group hides them: its button shows them."""
-        filled = {at for cells in self.rows.values() for at in cells}
-        self.hidden = sum(row in rows for row in self.rows) + sum(at in columns for at in filled)
-        if self.hidden:
-            shown = {row: cells for row, cells in self.rows.items() if row not in rows}
-            kept = {row: {at: cell for at, cell in each.items() if at not in columns} for row, each in shown.items()}
-            self.rows = {row: cells for row, cells in kept.items() if cells}
-            self.notes = {at: words for at, words in self.notes.items() if at[0] not in rows and at[1] not in columns}
+        """Drop rows and columns that are hidden, and close the gaps. Those that a filter or a group hides are none of
+        them: its button shows them."""
+        filled = sorted({at for cells in self.rows.values() for at in cells})
+        gone_rows = [row for row in sorted(self.rows) if row in rows]
+        gone_columns = [at for at in filled if at in columns]
+        self.hidden = len(gone_rows) + len(gone_columns)
+        if not self.hidden:
+            return
+
+        def place(row: int, column: int) -> tuple[int, int]:
+            return row - bisect_right(gone_rows, row), column - bisect_right(gone_columns, column)
+
+        kept: Rows = {}
+        for row, cells in self.rows.items():
+            for column, cell in cells.items():
+                if row not in rows and column not in columns:
+                    at, across = place(row, column)
+                    kept.setdefault(at, {})[across] = cell
+        self.rows = kept
+        self.merged = [Area(*place(each.top, each.left), *place(each.bottom, each.right)) for each in self.merged]
+        shown = {at: words for at, words in self.notes.items() if at[0] not in rows and at[1] not in columns}
+        self.notes = {place(*at): words for at, words in shown.items()}
 
 
 class _Placed(NamedTuple):
@@ -210,8 +222,14 @@ _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v
 def extract_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Excel")
     data = as_usual(data)
-    reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False)
-    reader.read()
+    try:
+        reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False)
+        reader.read()
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
+        # Parts that programs write in their own way, such as styles, stop the reader.
+        return extract_plainly(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
     hidden = [canonical(each.title) for each in reader.wb._sheets if each.sheet_state != "visible"]
@@ -292,47 +310,29 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
     return found
 
 
-def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """The sheets of a workbook of Excel 5 to 2003."""
+def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    """Return the values of any Excel workbook without the formats of numbers."""
     try:
-        workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
-    except xlrd.XLRDError as error:
-        reason = "password-protected" if "encrypted" in str(error) else "no Excel workbook that can be read"
-        raise DocumentRejected(f"{filename} is {reason}: save it as .xlsx in Excel and upload that.") from error
-    sheets = workbook.sheets()
-    hidden = [canonical(sheet.name) for sheet in sheets if sheet.visibility]
-    shown = [_read_old_sheet(sheet) for sheet in sheets if not sheet.visibility]
-    return write_sheets(shown, filename, "", limits, leave_out("sheets", hidden))
-
-
-def _read_old_sheet(sheet: Any) -> Sheet:
-    merged = [Area(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
-    read = Sheet(canonical(sheet.name), merged=merged)
-    for row in range(sheet.nrows):
-        for column, cell in enumerate(sheet.row(row)):
-            number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
-            value = _old_value(cell, number_format, sheet.book.datemode)
-            if words := " ".join(canonical(show_value(value, number_format)).split()):
-                read.rows.setdefault(row + 1, {})[column + 1] = Cell(words, not isinstance(value, str))
-    read.notes = {(row + 1, column + 1): canonical(note.text) for (row, column), note in sheet.cell_note_map.items()}
-    rows, columns = (
-        {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
-        for found in (sheet.rowinfo_map, sheet.colinfo_map)
-    )
-    read.drop_hidden(rows, columns)
-    return read
-
-
-def _old_value(cell: Any, number_format: str, datemode: int) -> object:
-    """The value of a cell, of the types that openpyxl gives; empty for an empty cell."""
-    match cell.ctype:
-        case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
-            return timedelta(days=cell.value)
-        case xlrd.XL_CELL_DATE:
-            moment = xlrd.xldate.xldate_as_datetime(cell.value, datemode)
-            return moment.time() if 0 <= cell.value < 1 else moment
-        case xlrd.XL_CELL_BOOLEAN:
-            return bool(cell.value)
-        case xlrd.XL_CELL_ERROR:
-            return xlrd.error_text_from_code[cell.value]
-    return cell.value
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
+    except PasswordError as error:
+        raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.") from error
+    hidden, shown = [], []
+    count = 0
+    for about in workbook.sheets_metadata:
+        if about.visible != SheetVisibleEnum.Visible:
+            hidden.append(canonical(about.name))
+        elif about.typ == SheetTypeEnum.WorkSheet:
+            sheet = workbook.get_sheet_by_name(about.name)
+            areas = [
+                Area(top + 1, left + 1, low + 1, end + 1) for (top, left), (low, end) in sheet.merged_cell_ranges or ()
+            ]
+            read = Sheet(canonical(about.name), merged=areas)
+            top, left = sheet.start or (0, 0)
+            for row, values in enumerate(sheet.iter_rows() if sheet.start else (), start=top + 1):
+                for column, value in enumerate(values, start=left + 1):
+                    if words := " ".join(canonical(show_value(value)).split()):
+                        read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(value, str))
+                        count += isinstance(value, float)
+            shown.append(read)
+    left_out = leave_out("sheets", hidden) + leave_out("number_formats", (), count)
+    return write_sheets(shown, filename, "", limits, left_out)
