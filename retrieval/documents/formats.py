@@ -98,6 +98,7 @@ _CALENDAR = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,9}BEGIN:VCALENDAR\s", re.I)
 _RELATED = re.compile(rb"^content-type:\s*multipart/related\b", re.I | re.M)
 _MIME_HEADER = re.compile(rb"^(?:mime-version|content-type|received|message-id):", re.I | re.M)
 _MAIL_HEADER = re.compile(rb"^(?:from|to|subject|date|received|return-path):", re.I | re.M)
+XML_WORKBOOK = b"urn:schemas-microsoft-com:office:spreadsheet"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 _BITMAP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
@@ -251,10 +252,21 @@ def ole_holds(name: str) -> Recogniser:
     return lambda content: content.data.startswith(OLE) and mark in content.data
 
 
+def is_text_table(data: bytes) -> bool:
+    """Return whether a file is a page with a table, or delimited text, which may be UTF-16."""
+    first = data[:_HTML_LOOKED_AT].replace(b"\0", b"").partition(b"\n")[0]
+    is_text = not re.search(b"[\x01-\x08\x0e-\x1f]", first)
+    return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
+
+
 def is_old_workbook(content: Content) -> bool:
-    """Whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
-    holds = [ole_holds(name)(content) for name in ("Workbook", "Book", "WordDocument", "PowerPoint Document")]
-    return any(holds[:2]) and not any(holds[2:])
+    """Return whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
+    if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
+        return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
+    holds = [
+        ole_holds(name)(content) for name in ("Workbook", "WORKBOOK", "Book", "WordDocument", "PowerPoint Document")
+    ]
+    return any(holds[:3]) and not any(holds[3:])
 
 
 _IN = "retrieval.documents.extraction."
@@ -295,13 +307,16 @@ KNOWN_FORMATS = (
         "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx", View.CONVERTED,
         archive_holds("word/document.xml"),
     ),
-    Format("a binary Excel workbook (.xlsb)", ("xlsb",), recognise=archive_holds("xl/workbook.bin")),
     Format(
-        "an Excel workbook", ("xlsx", "xlsm", "xltx"), XLSX, "XLSX", _IN + "sheets:extract_workbook", View.TABLES,
-        archive_holds("xl/"),
+        "a binary Excel workbook", ("xlsb",), "application/vnd.ms-excel.sheet.binary.macroenabled.12", "XLSB",
+        _IN + "sheets:extract_plainly", View.TABLES, archive_holds("xl/workbook.bin"),
     ),
     Format(
-        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "sheets:extract_old_workbook", View.TABLES,
+        "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
+        View.TABLES, archive_holds("xl/"),
+    ),
+    Format(
+        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", View.TABLES,
         is_old_workbook,
     ),
     Format(
@@ -478,6 +493,9 @@ def detect(data: bytes, filename: str) -> Format:
     # Programs export pages under the names of old Office files.
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
+    if found and found.media_type == XLS and is_text_table(data):
+        # Programs that export web pages or delimited text name them so that Excel opens them.
+        return found
     # A file of a format that its bytes tell is never taken for one by its name alone.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(

@@ -25,6 +25,8 @@ KINDS = {
     "pictures": ngettext_lazy("%d picture", "%d pictures"),
     "formulas": ngettext_lazy("%d formula without a stored value", "%d formulas without a stored value"),
     "sheets": ngettext_lazy("%d hidden sheet", "%d hidden sheets"),
+    "hidden_cells": ngettext_lazy("%d hidden row or column", "%d hidden rows and columns"),
+    "number_formats": ngettext_lazy("the format of %d number", "the formats of %d numbers"),
     "slides": ngettext_lazy("%d hidden slide", "%d hidden slides"),
     "of_pages": ngettext_lazy("%d file that serves how pages look", "%d files that serve how pages look"),
     "unreadable": ngettext_lazy("%d unreadable file", "%d unreadable files"),
@@ -39,6 +41,8 @@ KINDS = {
 # What a curator can do.
 _ADVICE = {
     "formulas": gettext_noop("Open the file in its program, save it and upload it: then the values are in it."),
+    "hidden_cells": gettext_noop("Show them in their program, save the file and upload it."),
+    "number_formats": gettext_noop("Save the file as .xlsx and upload it: then zeros before a number are read."),
     "locked": gettext_noop("Remove the password and upload it again."),
     "outlook": gettext_noop("Ask the sender to send it as HTML or as plain text."),
 }

@@ -59,7 +59,8 @@ def extract(
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)
     if detected.media_type in _CONTAINERS:
-        unread = find_unread(data, extracted)
+        known = {each.kind for each in extracted.left_out}
+        unread = (each for each in find_unread(data, extracted) if each.kind not in known)
         extracted = replace(extracted, left_out=(*extracted.left_out, *unread))
     return replace(
         extracted,

@@ -1,7 +1,8 @@
 """Values of cells as spreadsheet programs show them. PURE.
 
 What depends on the reader's country is written in one form for all: a point before the decimals, no mark between
-thousands, days as YYYY-MM-DD. A negative number has a minus, also where the program shows it in brackets or in red.
+thousands, days as YYYY-MM-DD. A negative number has a minus, also where the program shows it in brackets or in red, and
+zero is a digit, also where the program shows a dash.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def show_value(value: object, number_format: str = "") -> str:
     if sections[at].has("ymdhs"):
         return _show_moment(timedelta(days=value), tokens) if abs(value) < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
+    if value == 0 and shown and not re.search(r"\w", shown):
+        # A dash stands for it.
+        return _show_number(value, sections[0].tokens)
     if value >= 0 or not re.search("[1-9]", shown):
         return shown
     if at == 0:
@@ -107,7 +111,7 @@ def _read_format(number_format: str) -> list[_Section]:
         elif _CONDITION.fullmatch(bracket):
             sections[-1] = _Section(bracket, tokens)
         else:
-            tokens.append(_Token("words", " " if blank[:1] == "_" else quoted or escaped or other))
+            tokens.append(_Token("words", " " if blank[:1] == "_" or blank == "* " else quoted or escaped or other))
     return sections
 
 

@@ -20,7 +20,7 @@ _VARIANT = re.compile(
 )
 _PLAIN_TYPES = {
     b"word": b"wordprocessingml.document",
-    b"excel": b"spreadsheetml.sheet",
+    b"exce": b"spreadsheetml.sheet",
     b"powe": b"presentationml.presentation",
     b"spre": b"spreadsheetml.sheet",
     b"pres": b"presentationml.presentation",

@@ -12,7 +12,7 @@ from lxml import etree
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.number_formats import show_number
+from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
@@ -33,6 +33,7 @@ NAMESPACES = {
     "xlink": "http://www.w3.org/1999/xlink",
     "xml": "http://www.w3.org/XML/1998/namespace",
 }
+_MOST_COLUMNS = 16_384
 _SPACES = re.compile(" {2,}")
 _SPACE = re.compile(r"[ \t\n]+")
 
@@ -118,9 +119,11 @@ def read_number(element: Element, what: str) -> int:
     return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-_SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£"}
 # A cell or a row with words may say that it is repeated; so often it never is.
 _MOST_CELLS = 1_000_000
+_CHART = re.compile(r"Object [^/]*/content\.xml")
+_SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")
+_SHOWN_TIME = re.compile(r"\d{1,2}:\d{2}.*")
 
 
 def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -129,10 +132,19 @@ def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limi
     shown, hidden = [], []
     for table in root.iter(name("table:table")):
         if table.get(name("table:style-name")) in not_shown:
-            hidden.append(table.get(name("table:name")) or "")
+            hidden.append(canonical(table.get(name("table:name")) or ""))
         else:
             shown.append(_read_sheet(table, filename))
-    return write_sheets(shown, filename, title, limits, leave_out("sheets", [canonical(name) for name in hidden]))
+    left_out = leave_out("sheets", hidden) + leave_out("charts", list(_list_charts(data)))
+    return write_sheets(shown, filename, title, limits, left_out)
+
+
+def _list_charts(data: bytes) -> Iterator[str]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for entry in filter(_CHART.fullmatch, archive.namelist()):
+            for chart in parse_xml(archive.read(entry)).iter("{*}chart"):
+                title = chart.find("{*}title")
+                yield (read_words(title) if title is not None else "") or "chart"
 
 
 def _read_sheet(table: Element, filename: str) -> Sheet:
@@ -140,8 +152,11 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
     sheet = Sheet(canonical(table.get(name("table:name")) or ""), merged=merged)
     count = 0
     row_at = 1
+    hidden: list[range] = []
     for row in list_rows(table):
         repeated = max(1, read_number(row, "rows-repeated"))
+        if _is_hidden(row, "table:table-row-group"):
+            hidden.append(range(row_at, row_at + repeated))
         cells: dict[int, Cell] = {}
         at = 1
         for element in row:
@@ -160,27 +175,78 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
                 rows, columns = (read_number(element, f"{of}-spanned") for of in ("rows", "columns"))
                 if rows > 1 or columns > 1:
                     merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
+            for note in element.iterchildren(name("office:annotation")):
+                sheet.notes[row_at, at] = " ".join(map(read_words, note.iter(name("text:p"))))
             at += times
         if cells:
             sheet.rows |= dict.fromkeys(range(row_at, row_at + repeated), cells)
         row_at += repeated
+    drawn = f"{{{NAMESPACES['draw']}}}"
+    for shape in table.iter(f"{drawn}*"):
+        sheet.beside.append("\n".join(map(read_words, shape.iterchildren(name("text:p")))))
+    sheet.drop_hidden(
+        {at for rows in hidden for at in rows if at in sheet.rows},
+        {at for at in _list_hidden_columns(table) if at <= _MOST_COLUMNS},
+    )
     return sheet
 
 
+def _is_hidden(element: Element, group: str) -> bool:
+    """Return whether a row or column is hidden, other than by a filter or as part of a group."""
+    is_collapsed = element.get(name("table:visibility")) == "collapse"
+    return is_collapsed and next(element.iterancestors(name(group)), None) is None
+
+
+def _list_hidden_columns(table: Element) -> Iterator[int]:
+    at = 1
+    for column in table.iter(name("table:table-column")):
+        repeated = read_number(column, "columns-repeated")
+        if _is_hidden(column, "table:table-column-group"):
+            yield from range(at, min(at + repeated, _MOST_COLUMNS))
+        at += repeated
+
+
 def _read_value(cell: Element) -> str:
+    """Return what the program showed in the cell, in the form of :mod:`number_formats`."""
+    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
     kind = cell.get(name("office:value-type"))
     if kind == "date":
-        day, _, time = (cell.get(name("office:date-value")) or "").partition("T")
-        return day if time in ("", "00:00:00") else f"{day} {time[:5]}"
-    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
+        return _show_date(words, cell.get(name("office:date-value")) or "")
     if kind not in ("float", "currency", "percentage"):
-        return words
+        return words or canonical(cell.get(name("office:string-value")) or "")
     value = float(cell.get(name("office:value")) or "nan")
     if value != value:
         return words
-    if kind == "currency":
-        unit = cell.get(name("office:currency")) or ""
-        return f"{_SYMBOLS.get(unit, unit)} {value:.2f}".strip()
-    if kind == "percentage":
-        return f"{show_number(round(value * 100, 10))}%"
-    return show_number(value)
+    if not words or (value == 0 and not any(map(str.isalnum, words))):
+        return show_value(value, "0.##########%" if kind == "percentage" else "General")
+    shown = _SHOWN_NUMBER.search(words)
+    plain = _find_plain(shown[0], abs(value)) if shown else ""
+    if not shown or not plain:
+        return words
+    before, behind = words[: shown.start()], words[shown.end() :]
+    if value < 0 and "-" not in before and "−" not in before:
+        before, behind = f"-{before.replace('(', '')}", behind.replace(")", "")
+    return f"{before}{plain}{behind}"
+
+
+def _find_plain(shown: str, value: float) -> str:
+    """Return the digits with a point before the decimals and no other mark, as the value tells; empty if none fits."""
+    for scaled in (value, value * 100, value / 1e3, value / 1e6):
+        for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
+            whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]
+            if decimals.isdigit() or not decimals:
+                plain = f"{whole}.{decimals}" if decimals else whole
+                if abs(float(plain) - scaled) <= 0.51 * 10 ** -len(decimals):
+                    return plain
+    return ""
+
+
+def _show_date(words: str, value: str) -> str:
+    """Return a day with its month and year as ISO 8601, and the time that is shown; parts of a date as they are."""
+    day, _, time = value.partition("T")
+    numbers = re.findall(r"\d+", words)
+    is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))
+    if not is_whole and words:
+        return words
+    clock = _SHOWN_TIME.search(words)
+    return f"{day} {clock[0] if clock else '' if words else time[:5]}".strip()

@@ -1,7 +1,6 @@
 """Sheets of cells as text: each table's rows as lines that name their columns, what stands around them as paragraphs.
 
-XLSX and XLS are read here, ODS in :mod:`retrieval.documents.extraction.opendocument_sheet`; :func:`write_sheets`
-does the rest.
+XLSX is read here; XLS, XLSB and ODS in other modules. :func:`write_sheets` does the rest.
 """
 
 from __future__ import annotations
@@ -10,20 +9,21 @@ import io
 import re
 import zipfile
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import openpyxl
-import xlrd
-from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.packaging.relationship import get_dependents, get_rels_path
+from openpyxl.reader.excel import ExcelReader
+from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
+from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
-from retrieval.documents.extraction.archive import check_archive
+from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, Span, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.number_formats import show_value
+from retrieval.documents.extraction.office_xml import as_usual, read_chart
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
@@ -44,11 +44,41 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """The filled cells by row and column, and the areas of cells that are merged."""
+    """The filled cells by row and column, the areas of cells that are merged, and the notes on cells.
+
+    ``beside`` is what lies on the sheet, such as boxes of text; ``hidden`` counts rows and columns that were dropped.
+    """
 
     name: str
     rows: Rows = field(default_factory=dict)
     merged: Sequence[Area] = ()
+    notes: dict[tuple[int, int], str] = field(default_factory=dict)
+    beside: list[str] = field(default_factory=list)
+    hidden: int = 0
+
+    def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
+        """Drop rows and columns that are hidden, and close the gaps. Those that a filter or a group hides are none of
+        them: its button shows them."""
+        filled = sorted({at for cells in self.rows.values() for at in cells})
+        gone_rows = [row for row in sorted(self.rows) if row in rows]
+        gone_columns = [at for at in filled if at in columns]
+        self.hidden = len(gone_rows) + len(gone_columns)
+        if not self.hidden:
+            return
+
+        def place(row: int, column: int) -> tuple[int, int]:
+            return row - bisect_right(gone_rows, row), column - bisect_right(gone_columns, column)
+
+        kept: Rows = {}
+        for row, cells in self.rows.items():
+            for column, cell in cells.items():
+                if row not in rows and column not in columns:
+                    at, across = place(row, column)
+                    kept.setdefault(at, {})[across] = cell
+        self.rows = kept
+        self.merged = [Area(*place(each.top, each.left), *place(each.bottom, each.right)) for each in self.merged]
+        shown = {at: words for at, words in self.notes.items() if at[0] not in rows and at[1] not in columns}
+        self.notes = {place(*at): words for at, words in shown.items()}
 
 
 class _Placed(NamedTuple):
@@ -67,13 +97,20 @@ def write_sheets(
 ) -> ExtractedText:
     """The sheets in their order, each under its name."""
     writer = MarkdownWriter(filename, limits)
-    shown = [sheet for sheet in sheets if sheet.rows]
+    shown = [sheet for sheet in sheets if sheet.rows or sheet.notes or sheet.beside]
     for sheet in shown:
         if len(shown) > 1 or not _DEFAULT_NAME.fullmatch(sheet.name):
             writer.add_heading(sheet.name, 1)
         for table in _find_tables(sheet):
             write_table(table, writer, has_decimal_points=True)
-    return writer.finish(title, left_out=left_out, holds_records=True)
+        for (row, column), words in sorted(sheet.notes.items()):
+            cells = sheet.rows.get(row, {})
+            label = [cells[at].text for at in dict.fromkeys((min(cells, default=0), column)) if at in cells]
+            writer.add_paragraph(f"Note on {' · '.join(label) or f'row {row}'}: {' '.join(words.split())}")
+        for words in sheet.beside:
+            writer.add_paragraph(words)
+    hidden = leave_out("hidden_cells", (), sum(sheet.hidden for sheet in sheets))
+    return writer.finish(title, left_out=left_out + hidden, holds_records=True)
 
 
 # Tables on a sheet ---------------------------------------------------------------------------------------------------
@@ -184,20 +221,27 @@ _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v
 
 def extract_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Excel")
+    data = as_usual(data)
     try:
-        workbook = openpyxl.load_workbook(io.BytesIO(data), data_only=True, keep_links=False)
-    except InvalidFileException as error:
-        raise DocumentRejected(f"{filename} is no Excel workbook: save it again in Excel and upload that.") from error
-    shown = [sheet for sheet in workbook.worksheets if sheet.sheet_state == "visible"]
-    hidden = [sheet.title for sheet in workbook.worksheets if sheet.sheet_state != "visible"]
-    properties = workbook.properties
-    return write_sheets(
-        [_read_sheet(sheet) for sheet in shown],
-        filename,
-        plain_title(canonical(properties.title or "")),
-        limits,
-        leave_out("sheets", [canonical(name) for name in hidden]) + leave_out("formulas", (), _count_formulas(data)),
-    )
+        reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False)
+        reader.read()
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
+        # Parts that programs write in their own way, such as styles, stop the reader.
+        return extract_plainly(data, filename, media_type, limits)
+    paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
+    shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
+    hidden = [canonical(each.title) for each in reader.wb._sheets if each.sheet_state != "visible"]
+    charts: list[str] = []
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        sheets = [_read_sheet(sheet, archive, paths[sheet.title], charts) for sheet in shown]
+        for chart_sheet in reader.wb.chartsheets:
+            if chart_sheet.sheet_state == "visible":
+                _read_drawings(archive, paths[chart_sheet.title], charts)
+    formulas = leave_out("formulas", (), _count_formulas(data))
+    left_out = leave_out("sheets", hidden) + formulas + leave_out("charts", charts)
+    return write_sheets(sheets, filename, plain_title(canonical(reader.wb.properties.title or "")), limits, left_out)
 
 
 def _count_formulas(data: bytes) -> int:
@@ -210,7 +254,7 @@ def _count_formulas(data: bytes) -> int:
         )
 
 
-def _read_sheet(sheet: Any) -> Sheet:
+def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[str]) -> Sheet:
     read = Sheet(
         canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
@@ -220,44 +264,75 @@ def _read_sheet(sheet: Any) -> Sheet:
         words = "" if cell.value is None else " ".join(canonical(show_value(cell.value, cell.number_format)).split())
         if words:
             read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(cell.value, str))
+        if cell.comment:
+            read.notes[row, column] = canonical(cell.comment.text)
+    for _, root in _related(archive, path, "/threadedComment"):
+        found: dict[str, list[str]] = {}
+        for comment in root.iterchildren():
+            found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
+        read.notes |= {coordinate_to_tuple(at): canonical(" / ".join(words)) for at, words in found.items()}
+    read.beside = _read_drawings(archive, path, charts)
+    filters = [each for each in (sheet.auto_filter, *(table.autoFilter for table in sheet.tables.values())) if each]
+    filtered = [range_boundaries(each.ref) for each in filters if each.ref and each.filterColumn]
+    rows = {
+        row
+        for row, about in sheet.row_dimensions.items()
+        if about.hidden and not about.outlineLevel and not any(top <= row <= end for _, top, _, end in filtered)
+    }
+    columns = [about for about in sheet.column_dimensions.values() if about.hidden and not about.outlineLevel]
+    read.drop_hidden(rows, {at for about in columns for at in range(about.min, about.max + 1)})
     return read
 
 
-def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """The sheets of a workbook of Excel 5 to 2003."""
+def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a kind that belong to another part, by their paths."""
+    rels = get_rels_path(path)
+    if rels in archive.namelist():
+        for relation in get_dependents(archive, rels):
+            if relation.Type.endswith(kind) and relation.target in archive.namelist():
+                yield relation.target, parse_xml(archive.read(relation.target))
+
+
+def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> list[str]:
+    """Return the words of boxes of text and shapes on a sheet; the names of its charts are added to ``charts``."""
+    found = []
+    for drawing, root in _related(archive, path, "/drawing"):
+        for box in root.iter("{*}txBody"):
+            lines = (
+                "".join(words.itertext())
+                for words in box.iter("{http://schemas.openxmlformats.org/drawingml/2006/main}p")
+            )
+            found.append("\n".join(filter(None, map(str.strip, lines))))
+        for _, chart in _related(archive, drawing, "/chart"):
+            title, rows = read_chart(chart)
+            series = ", ".join(rows[0][1:]) if rows else ""
+            charts.append(canonical(f"{title} ({series})" if title and series else title or series or "chart"))
+    return found
+
+
+def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    """Return the values of any Excel workbook without the formats of numbers."""
     try:
-        workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
-    except xlrd.XLRDError as error:
-        reason = "password-protected" if "encrypted" in str(error) else "no Excel workbook that can be read"
-        raise DocumentRejected(f"{filename} is {reason}: save it as .xlsx in Excel and upload that.") from error
-    sheets = workbook.sheets()
-    hidden = [canonical(sheet.name) for sheet in sheets if sheet.visibility]
-    shown = [_read_old_sheet(sheet) for sheet in sheets if not sheet.visibility]
-    return write_sheets(shown, filename, "", limits, leave_out("sheets", hidden))
-
-
-def _read_old_sheet(sheet: Any) -> Sheet:
-    merged = [Area(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
-    read = Sheet(canonical(sheet.name), merged=merged)
-    for row in range(sheet.nrows):
-        for column, cell in enumerate(sheet.row(row)):
-            number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
-            value = _old_value(cell, number_format, sheet.book.datemode)
-            if words := " ".join(canonical(show_value(value, number_format)).split()):
-                read.rows.setdefault(row + 1, {})[column + 1] = Cell(words, not isinstance(value, str))
-    return read
-
-
-def _old_value(cell: Any, number_format: str, datemode: int) -> object:
-    """The value of a cell, of the types that openpyxl gives; empty for an empty cell."""
-    match cell.ctype:
-        case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
-            return timedelta(days=cell.value)
-        case xlrd.XL_CELL_DATE:
-            moment = xlrd.xldate.xldate_as_datetime(cell.value, datemode)
-            return moment.time() if 0 <= cell.value < 1 else moment
-        case xlrd.XL_CELL_BOOLEAN:
-            return bool(cell.value)
-        case xlrd.XL_CELL_ERROR:
-            return xlrd.error_text_from_code[cell.value]
-    return cell.value
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
+    except PasswordError as error:
+        raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.") from error
+    hidden, shown = [], []
+    count = 0
+    for about in workbook.sheets_metadata:
+        if about.visible != SheetVisibleEnum.Visible:
+            hidden.append(canonical(about.name))
+        elif about.typ == SheetTypeEnum.WorkSheet:
+            sheet = workbook.get_sheet_by_name(about.name)
+            areas = [
+                Area(top + 1, left + 1, low + 1, end + 1) for (top, left), (low, end) in sheet.merged_cell_ranges or ()
+            ]
+            read = Sheet(canonical(about.name), merged=areas)
+            top, left = sheet.start or (0, 0)
+            for row, values in enumerate(sheet.iter_rows() if sheet.start else (), start=top + 1):
+                for column, value in enumerate(values, start=left + 1):
+                    if words := " ".join(canonical(show_value(value)).split()):
+                        read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(value, str))
+                        count += isinstance(value, float)
+            shown.append(read)
+    left_out = leave_out("sheets", hidden) + leave_out("number_formats", (), count)
+    return write_sheets(shown, filename, "", limits, left_out)
