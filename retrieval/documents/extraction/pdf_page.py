@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from ctypes import byref, c_double, c_int, create_string_buffer
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from math import degrees, sqrt
 from typing import Any
 
@@ -40,6 +40,17 @@ _NUMBER_GAP = 8.0
 _SAMPLED_ANGLES = 40
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 _FEWEST_LETTERS = 5
+_LATIN_WORD = re.compile("[a-z]{2,}")
+_COMMON_PAIRS = frozenset(
+    """
+    th he in er an re nd on en at ou ed ha to or it is hi es ng ar te st se le al ti ve me ne de nt ri ro li ra io ic ge
+    ie ee aa ij oo sc ch ei un da do qu ue os as la lo co ma no el ta ec ce ur us ca di si et am em om im il ol ul ad be
+    ke va vo we wa zi ow ni na ki po pr tr pe pa so su tu mo mi vi nn ll ss tt
+    """.split()  # noqa: SIM905
+)
+_FEWEST_PAIRS = 20
+_MOST_UNMAPPED = 0.3
+_MOST_CONTROLS = 0.2
 _STAMPED_LETTERS = 120
 _WHOLE_PAGE = 0.5
 _MOST_SHAPES = 2_000
@@ -209,8 +220,12 @@ def read_page(page: Any) -> PrintedPage:
         loose = pdfium_c.FS_RECTF()
         sides = [c_double() for _side in range(4)]
         places = [byref(side) for side in sides]
-        for index in range(max(0, pdfium_c.FPDFText_CountChars(textpage))):
+        count, unmapped, controls = max(1, pdfium_c.FPDFText_CountChars(textpage)), 0, 0
+        for index in range(pdfium_c.FPDFText_CountChars(textpage)):
             code = pdfium_c.FPDFText_GetUnicode(textpage, index)
+            if pdfium_c.FPDFText_HasUnicodeMapError(textpage, index) == 1:
+                unmapped += 1
+                controls += code < 0x20
             ligature = _TEX_LIGATURES.get(code, "")
             if ligature and pdfium_c.FPDFText_IsGenerated(textpage, index):
                 ligature = ""
@@ -238,9 +253,11 @@ def read_page(page: Any) -> PrintedPage:
             if is_hyphen:
                 writer.end_line()
         writer.end_line()
+        words = textpage.get_text_bounded()
     finally:
         textpage.close()
-    return PrintedPage(width, height, writer.lines, (page.get_rotation() - turned) % 360)
+    turned = (page.get_rotation() - turned) % 360
+    return PrintedPage(width, height, writer.lines, turned, words, unmapped / count, controls / count)
 
 
 def _find_turn(textpage: Any) -> int:
@@ -266,11 +283,15 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 
 
 def is_picture(page: Any, printed: PrintedPage) -> bool:
-    """Whether the words of a page can only be recognised: a scan, drawn letters, or fonts whose text cannot be read."""
+    """Whether the words of a page can only be recognised: a scan, drawn letters, or fonts whose text cannot be read.
+
+    Signs of which it is unknown what they mean are taken out of the page.
+    """
     text = "".join(line.text for line in printed.lines)
-    letters = sum(map(str.isalnum, text))
-    if len(_UNREADABLE.findall(text)) * 2 > len(text):
+    if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
+        printed.lines = []
         return True
+    letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
     # Something stamped onto a scan is no text of its own.
@@ -278,3 +299,23 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
     sides = (image.get_bounds() for image in images)
     smallest = _WHOLE_PAGE * printed.width * printed.height
     return any((right - left) * (top - bottom) > smallest for left, bottom, right, top in sides)
+
+
+def _is_garbled(text: str, unmapped: float) -> bool:
+    """Whether a page's signs make no words, as where a font has no map to characters, or a wrong one.
+
+    ``unmapped`` is the share of them that pdfium finds in no map; many of those are read rightly all the same. Other
+    scripts than Latin are not judged by their words. The limits are below all of 1,392 good pages in 14 languages.
+    """
+    signs = "".join(text.split())
+    letters = sum(map(str.isalpha, signs))
+    if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
+        return True
+    words = _LATIN_WORD.findall(text.casefold())
+    pairs = [before + after for word in words for before, after in pairwise(word)]
+    if 2 * sum(map(len, words)) < letters:
+        return False
+    common = sum(pair in _COMMON_PAIRS for pair in pairs)
+    if unmapped > _MOST_UNMAPPED:
+        return len(pairs) >= _FEWEST_PAIRS and common < 0.42 * len(pairs)
+    return len(pairs) >= 3 * _FEWEST_PAIRS and common < 0.28 * len(pairs)
