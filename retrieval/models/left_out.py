@@ -22,6 +22,8 @@ KINDS = {
     "comments": ngettext_lazy("%d comment", "%d comments"),
     "charts": ngettext_lazy("%d chart", "%d charts"),
     "diagrams": ngettext_lazy("%d diagram", "%d diagrams"),
+    "form": ngettext_lazy("%d form that only Adobe's reader shows", "%d forms that only Adobe's reader shows"),
+    "layers": ngettext_lazy("%d layer that is switched off", "%d layers that are switched off"),
     "pictures": ngettext_lazy("%d picture", "%d pictures"),
     "formulas": ngettext_lazy("%d formula without a stored value", "%d formulas without a stored value"),
     "sheets": ngettext_lazy("%d hidden sheet", "%d hidden sheets"),

@@ -63,6 +63,8 @@ _UNSEEN = frozenset(
     """.split()  # noqa: SIM905
 )
 _OFFICE_TEXT = frozenset({"t", "v"})
+_PLACEHOLDER = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}class"
+_ODF_FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
@@ -125,7 +127,11 @@ def _read_part(root: etree._Element, is_office: bool) -> dict[str, list[str]]:
         if event == "start":
             if local == "annotation":
                 found["comments"].append("\x01")
-            if local in _UNSEEN or _is_furniture(element, local):
+            if (
+                local in _UNSEEN
+                or _is_furniture(element, local)
+                or (local == "page" and _kind_of(element, local, unseen))
+            ):
                 walk.skip_subtree()
                 kinds.append(kinds[-1])
                 continue
@@ -148,6 +154,8 @@ def _is_furniture(element: etree._Element, local: str) -> bool:
     # The links of a book's table of contents repeat its headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
+    if local == "frame":
+        return element.get(_PLACEHOLDER) in _ODF_FURNITURE
     if local == "sp":
         place = element.find(".//{*}nvPr/{*}ph")
         return place is not None and place.get("type") in _FURNITURE
@@ -162,10 +170,10 @@ def _unseen_styles(root: etree._Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""
-        for properties in style.iterchildren("{*}text-properties"):
+        for properties in style.iterchildren("{*}text-properties", "{*}drawing-page-properties"):
             for attribute, value in properties.attrib.items():
                 local = etree.QName(attribute).localname
-                if (local, value) == ("display", "none"):
+                if (local, value) in (("display", "none"), ("visibility", "hidden")):
                     found[name] = "hidden"
                 elif local == "text-line-through-style" and value != "none":
                     found[name] = "struck"
@@ -178,6 +186,6 @@ def _kind_of(element: etree._Element, local: str, unseen: Mapping[str, str]) -> 
             for switch in properties.iterchildren("{*}vanish", "{*}strike", "{*}dstrike"):
                 if not any(value in ("0", "false", "off") for value in switch.attrib.values()):
                     return "hidden" if etree.QName(switch).localname == "vanish" else "struck"
-    if unseen and local in ("span", "p", "h"):
+    if unseen and local in ("span", "p", "h", "page"):
         return next((unseen[value] for value in element.attrib.values() if value in unseen), "")
     return ""

@@ -46,7 +46,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members():
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
     assert (
         explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
-        == "Left out, because damaged or of an unsupported format: broken.docx."
+        == "Not read: 1 unreadable file (broken.docx)."
     )
 
 

@@ -79,7 +79,7 @@ def test_text_that_nothing_visible_opens_stays_out(page):
 
 
 def test_hidden_words_are_counted_unless_they_are_shown_as_well():
-    assert said(read("<p>Gate 4.</p><p hidden>Three secret words</p>")) == "3 words that the page hides were not read."
+    assert said(read("<p>Gate 4.</p><p hidden>Three secret words</p>")) == "Not read: 3 hidden words."
     assert not said(read("<p>Gate 4.</p><p hidden>Gate</p><nav hidden>Menu</nav><script>x</script>"))
 
 
@@ -189,7 +189,7 @@ def test_much_text_outside_the_main_part_is_named():
     inside, outside = "Inside words are here. " * 300, "Outside words were here. " * 60
     extracted = read(f"<main><p>{inside}</p></main><div>{outside}</div>")
     assert "Outside" not in extracted.text
-    assert said(extracted) == "241 words outside the main part of the page were not read."
+    assert said(extracted) == "Not read: 241 words beside the main part of the page."
     assert "Outside" in read(f"<article><p>{inside[:3000]}</p></article><div>{outside}</div>").text
 
 
