@@ -19,8 +19,9 @@ from retrieval.models.document import left_out_sentences
 FROM = "From: Ann <ann@example.org>\nSubject: Visit\nMIME-Version: 1.0\n"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 EVENT = (
-    "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nSUMMARY:Crane check\nDTSTART;TZID=Europe/Amsterdam:20260412T080000\n"
-    "DTEND;TZID=Europe/Amsterdam:20260412T093000\nLOCATION:Hall 5\\, gate 2\n"
+    "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nSUMMARY:Crane check\n"
+    "DTSTART;TZID=Europe/Amsterdam:20260412T080000\nDTEND;TZID=Europe/Amsterdam:20260412T093000\n"
+    "LOCATION:Hall 5\\, gate 2\n"
     'ORGANIZER;CN="Bos, Ann":mailto:ann@example.org\nATTENDEE;PARTSTAT=ACCEPTED;CN=Bob:mailto:bob@example.org\n'
     "END:VEVENT\nEND:VCALENDAR"
 )
@@ -57,12 +58,12 @@ HTML = "text/html; charset=utf-8"
     "body",
     [
         multi("mixed", part("Words one."), IMAGE, part("Words two."), part("Words three.")),
-        multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words <i>two</i>.</p><p>Words three.</p>", HTML)),
+        multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words <i>two</i>.</p>Words three.", HTML)),
         multi("mixed", part("Words one."), part("<p>Words two.</p>", HTML), part("Words three.")),
         multi(
             "alternative",
             part("Words one."),
-            multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words two. Words three.</p>", HTML), boundary="M"),
+            multi("mixed", part("Words one.", HTML), IMAGE, part("Words two. Words three.", HTML), boundary="M"),
         ),
         multi("related", part("<p>Words one. Words two. Words three.</p>", HTML), IMAGE),
         multi(
@@ -93,7 +94,7 @@ def test_all_words_are_read_in_the_order_of_their_parts(body):
         ("The pool opens at 7. Bring a towel, a lock and some soap for the shower.", "<div></div>", ["towel"], []),
         ("Our offer ends on Friday, so hurry to the shop.", "<p>The sauna is closed in May for repairs.</p>",
          ["offer ends", "sauna is closed"], []),
-        ("This browser costs 5 euro, and the HTML course 9.", "<p>This browser costs 5 euro, and the HTML course 9.</p>",
+        ("This browser costs 5 euro, the HTML course 9.", "<p>This browser costs 5 euro, the HTML course 9.</p>",
          ["costs 5"], []),
     ],
 )  # fmt: skip
@@ -128,8 +129,10 @@ def test_an_invitation_says_what_when_where_and_who():
         ("DTSTART;TZID=\"A/B\":20260412T080000\nDTEND;TZID=C:20260412T100000", "08:00 (A/B) to 10:00 (C)"),
         ("DTSTART:20260412T080000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;COUNT=5",
          "Repeats: every 2 weeks, on Monday, Wednesday, 5 times"),
-        ("DTSTART:20260412\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20261231", "every month, on last Friday, until Thursday 2026-12-31"),
-        ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000", "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
+        ("DTSTART:20260412\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20261231",
+         "every month, on last Friday, until Thursday 2026-12-31"),
+        ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000",
+         "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
         ("STATUS:CANCELLED\nDTSTART:20260412", "Status: Cancelled"),
         ("DESCRIPTION:Bring\\n\\nthe lo\n ng rope\\; and\n  gloves", "Bring\n\nthe long rope; and gloves"),
         ("DUE:20260501\nPERCENT-COMPLETE:40", "Due: Friday 2026-05-01\nPercent complete: 40"),
@@ -236,7 +239,8 @@ def test_signed_content_may_come_in_pieces_of_unknown_length():
 
 
 def test_what_pgp_adds_to_signed_words_is_left_out():
-    body = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nGate 4.\n-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
+    signature = "-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
+    body = f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nGate 4.\n{signature}"
     assert read(part(body)).text.endswith("\n\nGate 4.\n")
 
 
@@ -310,7 +314,7 @@ def test_a_message_that_apple_mail_keeps_is_read():
 @pytest.mark.parametrize("name", ["page.mht", "page.mhtml", "page.doc", "page"])
 def test_a_saved_page_is_read_with_its_frames(name):
     page = part(
-        "<html><head><title>Canteen</title></head><body><p>Soup and caf=E9 at 11:30.</p><iframe src=3D'cid:f@x'></body></html>",
+        "<html><title>Canteen</title><body><p>Soup and caf=E9 at 11:30.</p><iframe src=3D'cid:f@x'></body></html>",
         "text/html; charset=windows-1252", "Content-Transfer-Encoding: quoted-printable", "Content-ID: <main@x>",
     )  # fmt: skip
     frame = part("<p>Closed on Monday.</p>", "text/html", "Content-ID: <f@x>")
