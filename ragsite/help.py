@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_GET
 
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.plain import parse_structure
+from retrieval.documents.extraction.markdown import parse_structure
 from retrieval.viewer.markdown_page import render_document
 from retrieval.viewer.plain_text import Heading
 

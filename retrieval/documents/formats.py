@@ -19,26 +19,35 @@ from pathlib import PurePosixPath
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import (
+    ASCIIDOC,
     CSV,
+    DOC,
+    DOCBOOK,
     DOCX,
     EML,
     EPUB,
+    FICTION_BOOK,
     HTML,
     ICALENDAR,
     JSON,
     JSON_LINES,
+    LATEX,
     MARKDOWN,
     MBOX,
     MHTML,
     MSG,
+    NOTEBOOK,
     ODP,
     ODS,
     ODT,
+    ORG,
     PDF,
     PLAIN,
+    PPT,
     PPTX,
     RST,
     RTF,
+    SUBTITLES,
     TSV,
     XLS,
     XLSX,
@@ -89,6 +98,7 @@ _CALENDAR = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,9}BEGIN:VCALENDAR\s", re.I)
 _RELATED = re.compile(rb"^content-type:\s*multipart/related\b", re.I | re.M)
 _MIME_HEADER = re.compile(rb"^(?:mime-version|content-type|received|message-id):", re.I | re.M)
 _MAIL_HEADER = re.compile(rb"^(?:from|to|subject|date|received|return-path):", re.I | re.M)
+XML_WORKBOOK = b"urn:schemas-microsoft-com:office:spreadsheet"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 _BITMAP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
@@ -189,6 +199,10 @@ def archive_holds(prefix: str) -> Recogniser:
     return lambda content: any(name.startswith(prefix) for name in content.archive_names)
 
 
+def is_named(extension: str) -> Recogniser:
+    return lambda content: content.filename.casefold().endswith(f".{extension}")
+
+
 def declares(*media_types: str) -> Recogniser:
     return lambda content: content.archive_type in media_types
 
@@ -196,6 +210,9 @@ def declares(*media_types: str) -> Recogniser:
 def is_pdf(content: Content) -> bool:
     # Something may stand before the mark, but not the beginning of a text that only mentions it.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
+
+
+_MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
 def is_html(content: Content) -> bool:
@@ -235,13 +252,29 @@ def ole_holds(name: str) -> Recogniser:
     return lambda content: content.data.startswith(OLE) and mark in content.data
 
 
+def is_text_table(data: bytes) -> bool:
+    """Return whether a file is a page with a table, or delimited text, which may be UTF-16."""
+    first = data[:_HTML_LOOKED_AT].replace(b"\0", b"").partition(b"\n")[0]
+    is_text = not re.search(b"[\x01-\x08\x0e-\x1f]", first)
+    return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
+
+
 def is_old_workbook(content: Content) -> bool:
-    """Whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
-    holds = [ole_holds(name)(content) for name in ("Workbook", "Book", "WordDocument", "PowerPoint Document")]
-    return any(holds[:2]) and not any(holds[2:])
+    """Return whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
+    if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
+        return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
+    holds = [
+        ole_holds(name)(content) for name in ("Workbook", "WORKBOOK", "Book", "WordDocument", "PowerPoint Document")
+    ]
+    return any(holds[:3]) and not any(holds[3:])
 
 
 _IN = "retrieval.documents.extraction."
+
+
+def _refused(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
+    """A format that is recognised, and refused with what to do instead."""
+    return Format(kind, tuple(extensions.split()), recognise=recognise, refusal=f"{kind}: {advice} and upload that.")
 
 
 def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
@@ -250,6 +283,7 @@ def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str
 
 
 # fmt: off
+_ENGINE = _IN + "engine:extract_by_engine"
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
 PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 KNOWN_FORMATS = (
@@ -258,7 +292,9 @@ KNOWN_FORMATS = (
         recognise=lambda content: is_pointer(content.data),
         refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
     ),
-    Format("Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "plain:extract_markdown", View.MARKDOWN),
+    Format(
+        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN,
+    ),
     Format(
         "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED,
         recognise_text=is_html,
@@ -268,24 +304,27 @@ KNOWN_FORMATS = (
         may_be_scanned=True,
     ),
     Format(
-        "a Word document", ("docx",), DOCX, "DOCX", _IN + "word:extract_docx", View.CONVERTED,
+        "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx", View.CONVERTED,
         archive_holds("word/document.xml"),
     ),
-    Format("a binary Excel workbook (.xlsb)", ("xlsb",), recognise=archive_holds("xl/workbook.bin")),
     Format(
-        "an Excel workbook", ("xlsx", "xlsm", "xltx"), XLSX, "XLSX", _IN + "sheets:extract_workbook", View.TABLES,
-        archive_holds("xl/"),
+        "a binary Excel workbook", ("xlsb",), "application/vnd.ms-excel.sheet.binary.macroenabled.12", "XLSB",
+        _IN + "sheets:extract_plainly", View.TABLES, archive_holds("xl/workbook.bin"),
     ),
     Format(
-        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "sheets:extract_old_workbook", View.TABLES,
+        "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
+        View.TABLES, archive_holds("xl/"),
+    ),
+    Format(
+        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", View.TABLES,
         is_old_workbook,
     ),
     Format(
-        "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS", _IN + "opendocument:extract_opendocument_sheet",
-        View.TABLES, declares(ODS, f"{ODS}-template"),
+        "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS",
+        _IN + "opendocument_sheet:extract_opendocument_sheet", View.TABLES, declares(ODS, f"{ODS}-template"),
     ),
     Format(
-        "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "potx"), PPTX, "PPTX",
+        "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), PPTX, "PPTX",
         _IN + "presentation:extract_presentation", View.SLIDES, archive_holds("ppt/presentation.xml"),
     ),
     Format(
@@ -300,9 +339,22 @@ KNOWN_FORMATS = (
         "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", View.CONVERTED,
         archive_holds("META-INF/container.xml"),
     ),
+    Format("an RTF document", ("rtf",), RTF, "RTF", _ENGINE, View.CONVERTED, begins_with(b"{\\rtf", b"{\\pard")),
     Format(
-        "an RTF document", ("rtf",), RTF, "RTF", _IN + "rich_text:extract_rich_text", View.CONVERTED,
-        begins_with(b"{\\rtf"),
+        "an old Word document", ("doc", "dot"), DOC, "DOC", _ENGINE, View.CONVERTED, ole_holds("WordDocument"),
+    ),
+    Format(
+        "an old PowerPoint presentation", ("ppt", "pps", "pot"), PPT, "PPT", _ENGINE, View.CONVERTED,
+        ole_holds("PowerPoint Document"),
+    ),
+    Format("a notebook", ("ipynb",), NOTEBOOK, "Jupyter notebook", _ENGINE, View.CONVERTED),
+    Format("AsciiDoc", ("adoc", "asciidoc", "asc"), ASCIIDOC, "AsciiDoc", _ENGINE, View.CONVERTED),
+    Format("Org", ("org",), ORG, "Org", _ENGINE, View.CONVERTED),
+    Format("LaTeX", ("tex", "latex"), LATEX, "LaTeX", _ENGINE, View.CONVERTED),
+    Format("a FictionBook", ("fb2",), FICTION_BOOK, "FictionBook", _ENGINE, View.CONVERTED),
+    Format("DocBook", ("docbook", "dbk"), DOCBOOK, "DocBook", _ENGINE, View.CONVERTED),
+    Format(
+        "subtitles", ("srt", "vtt"), SUBTITLES, "subtitles", _IN + "subtitles:extract_subtitles", View.CONVERTED,
     ),
     Format(
         "an e-mail", ("eml", "emlx"), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED, recognise_text=is_mail
@@ -339,8 +391,12 @@ KNOWN_FORMATS = (
         for media_type, extensions in SOURCE_CODE.items()
     ),
     # Formats that are not read. They are recognised so that the message can name them.
-    Format("an old PowerPoint presentation (.ppt)", ("ppt",)),
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
+    _refused("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
+    _refused("an Apple Pages document", "pages", "export it as Word or PDF", is_named("pages")),
+    _refused("an Apple Numbers spreadsheet", "numbers", "export it as Excel", is_named("numbers")),
+    _refused("an Apple Keynote presentation", "key", "export it as PowerPoint or PDF", is_named("key")),
+    _refused("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
     # Every other archive; an empty one holds no names.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
@@ -351,10 +407,16 @@ KNOWN_FORMATS = (
         recognise=ole_holds("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
-    Format("an old Office file (.doc or .ppt)", recognise=begins_with(OLE)),
-    Format("an old Word document (.doc)", ("doc",)),
+    _refused("a OneNote section", "one onetoc2", "export it as Word or PDF"),
+    _refused("a Publisher file", "pub", "export it as PDF"),
+    _refused("a Project plan", "mpp", "export it as Excel or PDF"),
+    _refused("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
+    _refused("an Office file of another program", "", "export it as PDF", begins_with(OLE)),
     Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
-    Format("a HEIC or AVIF image", ("heic", "avif"), recognise=lambda content: bool(_HEIC.match(content.data))),
+    _refused(
+        "a HEIC or AVIF image", "heic heif avif", "save it as JPEG or PNG",
+        lambda content: bool(_HEIC.match(content.data)),
+    ),
     Format(
         "an archive of another kind than ZIP",
         recognise=begins_with(b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
@@ -428,6 +490,12 @@ def detect(data: bytes, filename: str) -> Format:
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
+    # Programs export pages under the names of old Office files.
+    if extension in _MAY_BE_PAGES and is_html(content):
+        return next(known for known in read_formats() if known.media_type == HTML)
+    if found and found.media_type == XLS and is_text_table(data):
+        # Programs that export web pages or delimited text name them so that Excel opens them.
+        return found
     # A file of a format that its bytes tell is never taken for one by its name alone.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
-from retrieval.documents.extraction.plain import parse_front_matter
+from retrieval.documents.extraction.markdown import parse_front_matter
 from retrieval.documents.formats import View, view_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText, Table, TableRow

@@ -62,6 +62,13 @@ def write_nonsense(file):
     os._exit(0)
 
 
+def wake_itself(file):
+    """Bytes through a pair of sockets without a name, as event loops send themselves."""
+    ours, theirs = socket.socketpair()
+    ours.send(b"x")
+    return theirs.recv(1).decode(), b""
+
+
 def attempts(file, path):
     """What each attempt to leave came to: the name of its error, or "done"."""
 
@@ -75,6 +82,9 @@ def attempts(file, path):
     return {
         "connect": outcome(lambda: socket.create_connection(("127.0.0.1", 80), 1)),
         "local socket": outcome(lambda: socket.socket(socket.AF_UNIX)),
+        "pair of another kind": outcome(lambda: socket.socketpair(socket.AF_NETLINK)),
+        "pair with an address": outcome(lambda: socket.socketpair(type=socket.SOCK_DGRAM)[0].sendto(b"x", path)),
+        "descriptors": outcome(lambda: socket.send_fds(socket.socketpair()[0], [b"x"], [0])),
         "program": outcome(lambda: subprocess.run(["/bin/true"], check=True)),
         "fork": outcome(os.fork),
         "signal": outcome(lambda: os.kill(os.getppid(), signal.SIGTERM)),

@@ -7,6 +7,7 @@ import posixpath
 import re
 import zipfile
 import zlib
+from html.entities import html5
 
 from lxml import etree
 
@@ -65,8 +66,22 @@ def check_archive(
                         )
 
 
+_XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
+_NAMED_ENTITY = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,30});")
+
+
+def _expand_entity(match: re.Match[bytes]) -> bytes:
+    """Return a named character of HTML as XML has it; names that no page has stay."""
+    known = match[1].decode("ascii")
+    said = html5.get(f"{known};", "") if known not in _XML_ENTITIES else ""
+    return "".join(f"&#{ord(char)};" for char in said).encode() or match[0]
+
+
 def parse_xml(data: bytes) -> etree._Element:
+    """Return the root of an XML file. The named characters of HTML are read, as XHTML declares them elsewhere."""
     encoding = encoding_of_xml(data)
+    if b"\0" not in data[:200]:
+        data = _NAMED_ENTITY.sub(_expand_entity, data)
     parser = etree.XMLParser(encoding=encoding, resolve_entities=False, no_network=True, huge_tree=True)
     return etree.fromstring(data, parser)
 

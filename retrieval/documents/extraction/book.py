@@ -14,7 +14,7 @@ from lxml import etree
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.plain import with_structure
+from retrieval.documents.extraction.markdown import with_structure
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title, too_much_text
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.plain import with_structure
+from retrieval.documents.extraction.markdown import with_structure
 from retrieval.documents.extraction.visible import HEADINGS, find_opened, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected

@@ -1,107 +1,26 @@
-"""OpenDocument: ODT as Markdown, ODP slide by slide, ODS as the tables of its sheets."""
+"""OpenDocument: ODT as Markdown, ODP slide by slide."""
 
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from collections.abc import Iterator
 
-from lxml import etree
-
-from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
-from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.sheets import Area, Cell, Sheet, show_number, write_sheets
-from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
-
-Element = etree._Element
-
-_NAMESPACES = {
-    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
-    "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
-    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
-    "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
-    "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
-    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
-    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
-    "dc": "http://purl.org/dc/elements/1.1/",
-}
-_SPACES = re.compile(" {2,}")
-_SPACE = re.compile(r"[ \t\n]+")
-
-
-def name(prefixed: str) -> str:
-    """The name of an element or attribute as lxml has it."""
-    prefix, _, local = prefixed.partition(":")
-    return f"{{{_NAMESPACES[prefix]}}}{local}"
-
-
-# Comments, tracked deletions and the descriptions of pictures are no words of the document; tables are read apart.
-_NOT_READ = frozenset(
-    map(
-        name,
-        ("office:annotation", "text:tracked-changes", "text:note-citation", "svg:title", "svg:desc", "table:table"),
-    )
+from retrieval.documents.extraction.archive import parse_xml
+from retrieval.documents.extraction.office_xml import is_page_number
+from retrieval.documents.extraction.opendocument_parts import Numbers, prepare
+from retrieval.documents.extraction.opendocument_sheet import (
+    NAMESPACES,
+    Element,
+    find_styles,
+    list_rows,
+    load_content,
+    name,
+    read_number,
+    read_words,
 )
-
-
-def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """The root of the document's content, and its title or nothing.
-
-    Raises: DocumentRejected for a file that is encrypted, or larger than a document.
-    """
-    check_archive(data, filename, limits, refused=ENTITY)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = set(archive.namelist())
-        if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
-            raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.")
-        root = parse_xml(archive.read("content.xml"))
-        meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
-    title = meta.find(f".//{name('dc:title')}") if meta is not None else None
-    return root, plain_title(canonical(title.text or "")) if title is not None else ""
-
-
-def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
-    """The names of the styles of which an attribute of the properties has this value."""
-    return {
-        style.get(name("style:name"))
-        for style in root.iter(name("style:style"))
-        if (found := style.find(name(properties))) is not None and found.get(name(attribute)) == value
-    }
-
-
-def read_words(element: Element) -> str:
-    """The words of a paragraph or cell: white space becomes one space, line breaks are kept, footnotes
-    are in brackets.
-    """
-    return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
-
-
-def _pieces(element: Element) -> Iterator[str]:
-    if element.text:
-        yield _SPACE.sub(" ", element.text)
-    for child in element:
-        if isinstance(child.tag, str) and child.tag not in _NOT_READ:
-            if child.tag == name("text:s"):
-                yield " "
-            elif child.tag == name("text:note"):
-                yield f" ({' '.join(read_words(child).split())})"
-            elif child.tag in (name("draw:frame"), name("text:p")):
-                # A box of text inside of a paragraph, and the paragraphs in it.
-                yield " "
-                yield from _pieces(child)
-                yield " "
-            elif child.tag == name("text:tab"):
-                yield "\t"
-            elif child.tag == name("text:line-break"):
-                yield "\n"
-            else:
-                yield from _pieces(child)
-        if child.tail:
-            yield _SPACE.sub(" ", child.tail)
-
+from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
 # What repeats the headings, what was struck out, and comments and notes on a slide.
 _PASSED_OVER = frozenset(
@@ -125,19 +44,26 @@ _MOST_STYLES_ABOVE = 10
 def extract_opendocument_text(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
     writer = MarkdownWriter(filename, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        styles = _read_part(archive, "styles.xml")
+        prepare(root, archive)
     body = root.find(f".//{name('office:text')}")
     if body is not None:
-        _Body(root, writer).write(body)
+        _Body(root, writer, styles).write(body)
+    for words in _read_margins(styles):
+        writer.add_paragraph(words)
     return writer.finish(title or writer.first_title)
 
 
 def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
     writer = MarkdownWriter(filename, limits)
-    body = _Body(root, writer)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        body = _Body(root, writer, _read_part(archive, "styles.xml"))
+        prepare(root, archive)
     not_shown = find_styles(root, "style:drawing-page-properties", "presentation:visibility", "hidden")
     hidden = []
-    for number, page in enumerate(root.findall(".//draw:page", _NAMESPACES), start=1):
+    for number, page in enumerate(root.findall(".//draw:page", NAMESPACES), start=1):
         writer.begin_page()
         if page.get(name("draw:style-name")) in not_shown:
             hidden.append(str(number))
@@ -146,28 +72,38 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
     return writer.finish(title or writer.first_title, left_out=leave_out("slides", hidden))
 
 
+def _read_part(archive: zipfile.ZipFile, path: str) -> Element | None:
+    return parse_xml(archive.read(path)) if path in archive.namelist() else None
+
+
+def _read_margins(styles: Element | None) -> Iterator[str]:
+    """Yield the lines of headers and footers, each once, but for page numbers."""
+    seen: set[str] = set()
+    for page in styles.iter(name("style:master-page")) if styles is not None else ():
+        for paragraph in page.iter(name("text:p")):
+            words = read_words(paragraph)
+            if words not in seen and not is_page_number(words):
+                seen.add(words)
+                yield words
+
+
 def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter) -> None:
-    heading = page.find(".//draw:frame[@presentation:class='title']", _NAMESPACES)
+    heading = page.find(".//draw:frame[@presentation:class='title']", NAMESPACES)
     writer.add_heading((read_words(heading) if heading is not None else "") or f"Slide {number}", 1)
     if heading is not None:
         heading.clear()
     body.write(page)
-    for notes in page.findall("presentation:notes/draw:frame[@presentation:class='notes']", _NAMESPACES):
+    for notes in page.findall("presentation:notes/draw:frame[@presentation:class='notes']", NAMESPACES):
         writer.add_notes(read_words(paragraph) for paragraph in notes.iter(name("text:p")))
 
 
 class _Body:
-    def __init__(self, root: Element, writer: MarkdownWriter) -> None:
+    def __init__(self, root: Element, writer: MarkdownWriter, styles: Element | None) -> None:
         self._writer = writer
+        self._numbers = Numbers([root] if styles is None else [root, styles])
         self._parents = {
             style.get(name("style:name")): style.get(name("style:parent-style-name"))
             for style in root.iter(name("style:style"))
-        }
-        self._numbered = {
-            (style.get(name("style:name")), level.get(name("text:level")))
-            for style in root.iter(name("text:list-style"))
-            for level in style.iterchildren(name("text:list-level-style-number"))
-            if level.get(name("style:num-format"))
         }
         self._has_title = any(self._is_title(words) for words in root.iter(name("text:p")))
 
@@ -188,7 +124,8 @@ class _Body:
 
     def _write_heading(self, heading: Element) -> None:
         level = heading.get(name("text:outline-level")) or "1"
-        self._writer.add_heading(read_words(heading), self._has_title + int(level))
+        number = self._numbers.count_heading(int(level)) if heading.get(name("text:is-list-header")) != "true" else ""
+        self._writer.add_heading(f"{number} {read_words(heading)}".strip(), self._has_title + int(level))
 
     def _write_paragraph(self, paragraph: Element) -> None:
         words = read_words(paragraph)
@@ -208,27 +145,30 @@ class _Body:
         return style == "Title"
 
     def _write_list(self, element: Element, level: int, style: str) -> None:
-        is_numbered = (style, str(level + 1)) in self._numbered
+        if level == 0 and element.get(name("text:continue-numbering")) != "true" and not _continues(element):
+            self._numbers.begin(style)
         for item in element:
             if item.tag not in (name("text:list-item"), name("text:list-header")):
                 continue
+            is_counted = item.tag == name("text:list-item")
             for child in item:
                 if child.tag == name("text:list"):
                     self._write_list(child, level + 1, child.get(name("text:style-name")) or style)
                 elif child.tag == name("text:h"):
                     self._write_heading(child)
                 elif child.tag == name("text:p"):
-                    self._writer.add_item(read_words(child), level, is_numbered=is_numbered)
+                    start = item.get(name("text:start-value")) if is_counted else None
+                    number = self._numbers.count(style, level + 1, start) if is_counted else ""
+                    self._writer.add_item(read_words(child), level, number=number)
+                    is_counted = False
 
 
-def _rows(table: Element) -> Iterator[Element]:
-    """The rows, also those in groups, but none of a table inside of a cell."""
-    rows = table.iter(name("table:table-row"))
-    return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
+def _continues(element: Element) -> bool:
+    return element.get(name("text:continue-list")) is not None
 
 
 def _read_rows(table: Element) -> list[list[str]]:
-    return spread([list(_read_cells(row)) for row in _rows(table)])
+    return spread([list(_read_cells(row)) for row in list_rows(table)])
 
 
 def _read_cells(row: Element) -> Iterator[TableCell]:
@@ -236,81 +176,9 @@ def _read_cells(row: Element) -> Iterator[TableCell]:
     count = 0
     for cell in row:
         if cell.tag == name("table:table-cell"):
-            times = max(1, min(_read_number(cell, "columns-repeated"), _MOST_COLUMNS - count))
+            times = max(1, min(read_number(cell, "columns-repeated"), _MOST_COLUMNS - count))
             count += times
             text = " ".join(read_words(words) for words in cell.iter(name("text:p")))
             yield from [
-                TableCell(text, _read_number(cell, "columns-spanned"), _read_number(cell, "rows-spanned"))
+                TableCell(text, read_number(cell, "columns-spanned"), read_number(cell, "rows-spanned"))
             ] * times
-
-
-def _read_number(element: Element, what: str) -> int:
-    return int(element.get(name(f"table:number-{what}")) or 1)
-
-
-_SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£"}
-# A cell or a row with words may say that it is repeated; so often it never is.
-_MOST_CELLS = 1_000_000
-
-
-def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    root, title = load_content(data, filename, limits)
-    not_shown = find_styles(root, "style:table-properties", "table:display", "false")
-    shown, hidden = [], []
-    for table in root.iter(name("table:table")):
-        if table.get(name("table:style-name")) in not_shown:
-            hidden.append(table.get(name("table:name")) or "")
-        else:
-            shown.append(_read_sheet(table, filename))
-    return write_sheets(shown, filename, title, limits, leave_out("sheets", [canonical(name) for name in hidden]))
-
-
-def _read_sheet(table: Element, filename: str) -> Sheet:
-    merged: list[Area] = []
-    sheet = Sheet(canonical(table.get(name("table:name")) or ""), merged=merged)
-    count = 0
-    row_at = 1
-    for row in _rows(table):
-        repeated = max(1, _read_number(row, "rows-repeated"))
-        cells: dict[int, Cell] = {}
-        at = 1
-        for element in row:
-            if element.tag not in (name("table:table-cell"), name("table:covered-table-cell")):
-                continue
-            times = max(1, _read_number(element, "columns-repeated"))
-            words = " ".join(_read_value(element).split()) if element.tag == name("table:table-cell") else ""
-            if words:
-                count += times * repeated
-                if count > _MOST_CELLS:
-                    raise DocumentRejected(
-                        f"{filename} holds more than {_MOST_CELLS:,} cells: split it into smaller files."
-                    )
-                kind = element.get(name("office:value-type"))
-                cells |= dict.fromkeys(range(at, at + times), Cell(words, kind not in (None, "string")))
-                rows, columns = (_read_number(element, f"{of}-spanned") for of in ("rows", "columns"))
-                if rows > 1 or columns > 1:
-                    merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
-            at += times
-        if cells:
-            sheet.rows |= dict.fromkeys(range(row_at, row_at + repeated), cells)
-        row_at += repeated
-    return sheet
-
-
-def _read_value(cell: Element) -> str:
-    kind = cell.get(name("office:value-type"))
-    if kind == "date":
-        day, _, time = (cell.get(name("office:date-value")) or "").partition("T")
-        return day if time in ("", "00:00:00") else f"{day} {time[:5]}"
-    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
-    if kind not in ("float", "currency", "percentage"):
-        return words
-    value = float(cell.get(name("office:value")) or "nan")
-    if value != value:
-        return words
-    if kind == "currency":
-        unit = cell.get(name("office:currency")) or ""
-        return f"{_SYMBOLS.get(unit, unit)} {value:.2f}".strip()
-    if kind == "percentage":
-        return f"{show_number(round(value * 100, 10))}%"
-    return show_number(value)

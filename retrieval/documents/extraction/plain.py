@@ -1,92 +1,15 @@
-"""Markdown, reStructuredText and plain text: where their headings are, and what should not be cut."""
+"""Plain text and reStructuredText: where their headings are."""
 
 from __future__ import annotations
 
 import itertools
 import re
 
-from markdown_it import MarkdownIt
-
 from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.extraction.markdown import find_title, with_structure
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import RST
-from retrieval.text.extracted import (
-    ExtractedText,
-    ExtractionLimits,
-    Section,
-    Span,
-    find_line_starts,
-    plain_title,
-)
-
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
-_ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)
-_BLOCKS = frozenset({"fence", "code_block", "table_open", "html_block"})
-
-
-def extract_markdown(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    text = decode(data, filename)
-    metadata, body_start = parse_front_matter(text)
-    sections, protected = parse_structure(text, body_start)
-    if body_start:
-        protected = [Span(0, len(text[:body_start].rstrip())), *protected]
-    title = metadata.get("title") or find_title(sections)
-    return ExtractedText(text, title=title, sections=sections, protected=protected)
-
-
-def with_structure(text: str, title: str = "", media_type: str = "") -> ExtractedText:
-    """Markdown ``text`` with its headings and the blocks to keep whole; its headings give the title it lacks."""
-    sections, protected = parse_structure(text)
-    return ExtractedText(text, media_type, title or find_title(sections), sections, protected=protected)
-
-
-def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
-    """The top-level ``key: value`` lines of a YAML or TOML block at the start, and where the text proper begins.
-
-    Nested values, lists and multi-line strings are left out: reading them asks for a YAML parser, and no one needs
-    them.
-    """
-    match = _FRONT_MATTER.match(text)
-    if not match or not (match[2] or "").strip():
-        return {}, 0
-    metadata = {}
-    for key, value in _ENTRY.findall(match[2]):
-        value = value.rstrip(" \t")
-        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-        metadata[key.lower()] = value[1:-1] if quoted else value
-    return metadata, match.end()
-
-
-def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
-    """The headings and the blocks to keep whole of Markdown ``text``, read from ``body_start`` on."""
-    parser = MarkdownIt("commonmark").enable("table")
-    # Only blocks are asked for: without the inline pass parsing is twice as fast.
-    parser.core.ruler.disable(["inline", "text_join"])
-    tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
-    starts = find_line_starts(text)
-    sections: list[Section] = []
-    protected: list[Span] = []
-    for at, token in enumerate(tokens):
-        if token.map is None:
-            continue
-        start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
-        if token.type == "heading_open" and token.level == 0:
-            title = plain_title(tokens[at + 1].content)
-            if title:
-                sections.append(Section(start, int(token.tag[1:]), title))
-        elif token.type in _BLOCKS:
-            protected.append(Span(start, start + len(text[start:end].rstrip())))
-    return sections, protected
-
-
-def find_title(sections: list[Section]) -> str:
-    """The title of the only outermost heading, or of the first when the text starts with it; else empty."""
-    if not sections:
-        return ""
-    top = min(section.level for section in sections)
-    outermost = [section for section in sections if section.level == top]
-    return outermost[0].title if len(outermost) == 1 or sections[0].level == 1 else ""
-
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, plain_title
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")

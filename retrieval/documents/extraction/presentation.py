@@ -1,4 +1,4 @@
-"""PPTX: a page a slide, with its title as a heading, its lists, its tables and its notes."""
+"""PPTX: a page a slide, with its title as a heading, its lists, tables, charts and diagrams, and its notes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,19 @@ import pptx
 from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 from pptx.oxml.ns import qn
 
-from retrieval.documents.extraction.archive import check_archive
+from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.office_xml import (
+    as_usual,
+    choose_alternatives,
+    describe_picture,
+    mark_lowered,
+    mark_raised,
+    name,
+    read_chart,
+    read_diagram,
+    write_equation,
+)
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
 
@@ -24,7 +35,7 @@ _MOST_DEPTH = 20
 
 def extract_presentation(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="PowerPoint")
-    presentation: Any = pptx.Presentation(io.BytesIO(data))
+    presentation: Any = pptx.Presentation(io.BytesIO(as_usual(data)))
     writer = MarkdownWriter(filename, limits)
     hidden = []
     for number, slide in enumerate(presentation.slides, start=1):
@@ -32,6 +43,7 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
         if slide._element.get("show") in ("0", "false"):
             hidden.append(str(number))
             continue
+        choose_alternatives(slide._element)
         _write_slide(slide, number, writer)
     title = plain_title(canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
@@ -50,14 +62,30 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
             _write_text(shape, writer)
         elif getattr(shape, "has_table", False):
             writer.add_table(spread([[*_read_cells(row)] for row in shape.table.rows]))
+        else:
+            _write_graphic(shape, writer)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         writer.add_notes(paragraph.text for paragraph in frame.paragraphs)
+
+
+def _write_graphic(shape: Any, writer: MarkdownWriter) -> None:
+    """Write the values of a chart, the words of a diagram, and what is said about a picture."""
+    for properties in shape._element.iter(qn("p:cNvPr")):
+        writer.add_paragraph(describe_picture(properties.get("descr")))
+    for chart in shape._element.iter(name("c:chart")):
+        title, rows = read_chart(parse_xml(shape.part.related_part(chart.get(name("r:id"))).blob))
+        writer.add_paragraph(title)
+        writer.add_table(rows)
+    for diagram in shape._element.iter(name("dgm:relIds")):
+        for words in read_diagram(parse_xml(shape.part.related_part(diagram.get(name("r:dm"))).blob)):
+            writer.add_item(words)
 
 
 def _read_cells(row: Any) -> Iterator[TableCell]:
     for cell in row.cells:
         if not cell.is_spanned:
-            yield TableCell(cell.text_frame.text, cell.span_width, cell.span_height)
+            words = "\n".join(_read_paragraph(each._p) for each in cell.text_frame.paragraphs)
+            yield TableCell(words, cell.span_width, cell.span_height)
 
 
 def _in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
@@ -71,12 +99,35 @@ def _in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
 
 def _write_text(shape: Any, writer: MarkdownWriter) -> None:
     is_list = shape.is_placeholder and shape.placeholder_format.type in _LISTS
+    counts: dict[int, int] = {}
     for paragraph in shape.text_frame.paragraphs:
         properties = paragraph._p.pPr
-        marks = {child.tag for child in properties} if properties is not None else set()
-        is_numbered = qn("a:buAutoNum") in marks
-        is_item = is_numbered or qn("a:buChar") in marks or (is_list and qn("a:buNone") not in marks)
+        marks = {child.tag: child for child in properties} if properties is not None else {}
+        counted = marks.get(qn("a:buAutoNum"))
+        is_item = counted is not None or qn("a:buChar") in marks or (is_list and qn("a:buNone") not in marks)
+        words = _read_paragraph(paragraph._p)
+        level = paragraph.level
+        counts = {at: count for at, count in counts.items() if at < level or (at == level and counted is not None)}
+        if counted is not None and words.strip():
+            counts[level] = counts.get(level, int(counted.get("startAt") or 1) - 1) + 1
         if is_item:
-            writer.add_item(paragraph.text.replace("\v", " "), paragraph.level, is_numbered=is_numbered)
+            number = f"{counts[level]}." if counted is not None and words.strip() else ""
+            writer.add_item(words.replace("\v", " "), level, number=number)
         else:
-            writer.add_paragraph(paragraph.text.replace("\v", "\n"))
+            writer.add_paragraph(words.replace("\v", "\n"))
+
+
+def _read_paragraph(element: Any) -> str:
+    """Return the words of a paragraph, with raised and lowered marks and equations as they are written on a line."""
+    words = ""
+    for child in element.iter(qn("a:t"), qn("a:br"), qn("a:tab"), name("m:oMath")):
+        if child.tag == qn("a:br"):
+            words += "\v"
+        elif child.tag == name("m:oMath"):
+            words += write_equation(child)
+        elif next(child.iterancestors(name("m:oMath")), None) is None:
+            properties = child.getparent().find(qn("a:rPr"))
+            raised = int((properties.get("baseline") or "0").rstrip("%")) if properties is not None else 0
+            text = child.text or ""
+            words += mark_raised(words, text) if raised > 0 else mark_lowered(words, text) if raised < 0 else text
+    return words

@@ -11,7 +11,7 @@ from typing import cast
 
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.html import read_page
-from retrieval.documents.extraction.plain import with_structure
+from retrieval.documents.extraction.markdown import with_structure
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from typing import Any
 
+from retrieval.documents.extraction.cell_tables import HEAD, Cell, drop_empty_columns, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.source_code import extract_source
 from retrieval.documents.extraction.writer import MarkdownWriter
@@ -37,9 +38,13 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         raise DocumentRejected(
             f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
         ) from error
-    header, body = _split_header(rows)
+    head = [
+        [Cell(text, bool(_VALUE.fullmatch(text))) for text in (" ".join(cell.split()) for cell in row)]
+        for row in rows[:HEAD]
+    ]
     writer = MarkdownWriter(filename, limits)
-    writer.add_rows(header, body)
+    if rows:
+        write_table(read_table(*drop_empty_columns(head, rows)), writer)
     return writer.finish(holds_records=True)
 
 
@@ -79,20 +84,3 @@ def sniff_delimiter(source: str) -> str:
         return (count / sum(widths.values()), width) if width > 1 else (0.0, 0)
 
     return max(_DELIMITERS, key=agreement)
-
-
-def _split_header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Column names and the rows below them. The first row is the header when its cells are filled, different and no
-    values; the first of them may be empty, above the names of the rows.
-    """
-    width = max(map(len, rows), default=0)
-    first = [" ".join(cell.split()) for cell in rows[0]] if rows else []
-    is_header = (
-        len(rows) > 1
-        and len(first) > 1
-        and all(first[1:])
-        and len(set(first)) == len(first)
-        and not any(_VALUE.fullmatch(name) or len(name) > 80 for name in first)
-    )
-    names = [first[0] or "column 1", *first[1:]] if is_header else []
-    return names + [f"column {at + 1}" for at in range(len(names), width)], rows[1:] if is_header else rows

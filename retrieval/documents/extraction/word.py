@@ -1,155 +1,359 @@
-"""DOCX as Markdown, with headings by style or outline level, lists, and tables in their place."""
+"""DOCX as Markdown, with headings by style or outline level, lists, and tables in their place.
+
+python-docx reads plain paragraphs and tables. What else Word shows is first written into these: text boxes, fields,
+notes, equations, charts, diagrams, ticked boxes, raised marks; the numbers of headings and steps are counted.
+"""
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import docx
 from docx.document import Document
+from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
 
-from retrieval.documents.extraction.archive import check_archive
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.archive import check_archive, parse_xml
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.numbering import Numbering
+from retrieval.documents.extraction.office_xml import (
+    as_usual,
+    choose_alternatives,
+    describe_picture,
+    is_page_number,
+    mark_lowered,
+    mark_raised,
+    name,
+    read_chart,
+    read_diagram,
+    write_equation,
+)
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
-# Inserted text under review, content controls and smart tags wrap paragraphs and runs that python-docx then passes
-# over.
-_WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo")))
+# Inserted text under review, content controls, fields and smart tags wrap paragraphs and runs that python-docx then
+# passes over.
+_WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
+_DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
+_NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
+_TICKED, _EMPTY = "☒", "☐"
+# Boxes and ticks in the fonts Wingdings and Wingdings 2, by the last two digits of their code.
+_SYMBOLS = {"fe": _TICKED, "fd": _TICKED, "52": _TICKED, "53": _TICKED, "54": _TICKED, "a8": _EMPTY, "6f": _EMPTY}
+_SYMBOLS |= {"a3": _EMPTY, "2a": _EMPTY, "fc": "✓", "50": "✓", "fb": "✗", "4f": "✗", "e0": "→", "b7": "•", "a7": "•"}
 
 
 def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     check_archive(data, filename, limits, program="Word")
-    document = docx.Document(io.BytesIO(data))
-    _unwrap(document)
+    document = docx.Document(io.BytesIO(as_usual(data)))
     writer = MarkdownWriter(filename, limits)
-    _write_blocks(document, writer)
+    _Reader(document, writer).write()
     return writer.finish(plain_title(canonical(document.core_properties.title or "")) or writer.first_title)
 
 
-def _unwrap(document: Document) -> None:
-    body = document.element.body
-    for wrapper in list(body.iter(*_WRAPPERS)):
-        parent = wrapper.getparent()
-        if parent is None:
-            continue
-        content = wrapper.find(qn("w:sdtContent")) if wrapper.tag == qn("w:sdt") else wrapper
-        for child in list(content) if content is not None else ():
-            wrapper.addprevious(child)
-        parent.remove(wrapper)
+def _parts(document: Document, kind: str) -> list[Any]:
+    """Return the parts of this kind that the document's own part refers to."""
+    relations = document.part.rels.values()
+    return [each.target_part for each in relations if not each.is_external and each.reltype.endswith(f"/{kind}")]
 
 
-def _write_blocks(document: Document, writer: MarkdownWriter) -> None:
-    """Each paragraph and table in its place. A title stands above all headings."""
-    # Each style is looked up once: looking one up goes through all of them.
-    styles: dict[str | None, tuple[str, int | None]] = {}
+class _Reader:
+    """Writes a document's body, then what its headers and footers say."""
 
-    def style_of(paragraph: Paragraph) -> tuple[str, int | None]:
+    def __init__(self, document: Document, writer: MarkdownWriter) -> None:
+        self._document = document
+        self._writer = writer
+        numbering: Any = next((part.element for part in _parts(document, "numbering")), None)
+        self._numbering = Numbering(numbering, document.styles.element)
+        self._notes = {kind: _read_notes(_parts(document, kind)) for _, kind in _NOTES}
+        # Each style is looked up once: looking one up goes through all of them.
+        self._styles: dict[str | None, tuple[str, int | None]] = {}
+
+    def write(self) -> None:
+        body = self._document.element.body
+        self._prepare(body, self._document.part)
+        self._has_title = any(self._style_of(paragraph)[0] == "title" for paragraph in self._document.paragraphs)
+        self._write_blocks(body)
+        for words in self._read_margins():
+            self._writer.add_paragraph(words)
+
+    def _read_margins(self) -> Iterator[str]:
+        """Yield the lines of headers and footers, each once, but for page numbers."""
+        seen: set[str] = set()
+        for section in self._document.sections:
+            for margin in (
+                *(section.first_page_header, section.header, section.even_page_header),
+                *(section.first_page_footer, section.footer, section.even_page_footer),
+            ):
+                if margin.is_linked_to_previous:
+                    continue
+                self._prepare(margin._element, margin.part)
+                for element in margin._element.iter(qn("w:p")):
+                    words = " ".join(Paragraph(element, margin).text.split())
+                    if words not in seen and not is_page_number(words):
+                        seen.add(words)
+                        yield words
+
+    def _style_of(self, paragraph: Paragraph) -> tuple[str, int | None]:
         style_id = paragraph._p.style
-        if style_id not in styles:
-            styles[style_id] = _read_style(paragraph.style)
-        return styles[style_id]
+        if style_id not in self._styles:
+            self._styles[style_id] = _read_style(paragraph.style)
+        return self._styles[style_id]
 
-    lists = _Lists(document)
-    has_title = any(style_of(paragraph)[0] == "title" for paragraph in document.paragraphs)
-    for block in document.iter_inner_content():
-        if isinstance(block, Table):
-            writer.add_table(_read_rows(block))
-            continue
+    # What python-docx passes over becomes runs, paragraphs and tables ----------------------------------------------
+
+    def _prepare(self, root: Any, part: Any) -> None:
+        choose_alternatives(root)
+        for deleted in list(root.iter(*_DELETED)):
+            _remove(deleted)
+        _unwrap(root)
+        for run in list(root.iter(qn("w:r"))):
+            if _is_on(run, "w:vanish") or _is_on(run, "w:strike") or _is_on(run, "w:dstrike"):
+                _remove(run)
+        for equation in list(root.iter(name("m:oMath"))):
+            if next(equation.iterancestors(name("m:oMath")), None) is None:
+                equation.addprevious(_make_run(write_equation(equation)))
+                _remove(equation)
+        for wrapper in list(root.iter(name("m:oMathPara"))):
+            _open(wrapper, list(wrapper))
+        self._write_signs(root)
+        self._write_drawings(root, part)
+        for paragraph in root.iter(qn("w:p")):
+            _set_off_marks(paragraph)
+
+    def _write_signs(self, root: Any) -> None:
+        """Write symbols, notes, and the states of form fields as text."""
+        for symbol in list(root.iter(qn("w:sym"))):
+            _replace(symbol, _SYMBOLS.get(symbol.get(qn("w:char"), "")[-2:].lower(), ""))
+        for tag, kind in _NOTES:
+            for reference in list(root.iter(tag)):
+                note = self._notes[kind].get(reference.get(qn("w:id")), "")
+                properties = reference.getparent().find(qn("w:rPr"))
+                if properties is not None:
+                    _remove(properties)
+                _replace(reference, f" ({note})" if note else "")
+        for box in root.iter(qn("w:checkBox")):
+            state = next(
+                (found for each in ("w:checked", "w:default") if (found := box.find(qn(each))) is not None), None
+            )
+            is_ticked = state is not None and state.get(qn("w:val"), "1") not in ("0", "false")
+            _run_of(box).addprevious(_make_run(_TICKED if is_ticked else _EMPTY))
+        for choices in root.iter(qn("w:ddList")):
+            chosen = choices.find(qn("w:result"))
+            entries = choices.findall(qn("w:listEntry"))
+            at = int(chosen.get(qn("w:val"), "0")) if chosen is not None else 0
+            if at < len(entries):
+                _run_of(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
+
+    def _write_drawings(self, root: Any, part: Any) -> None:
+        """Put text boxes, diagrams and charts behind the paragraph in which they are anchored."""
+        for picture in reversed(list(root.iter(qn("wp:docPr")))):
+            if words := describe_picture(picture.get("descr")):
+                _put_behind(picture, [_make_paragraph(words)])
+        for box in reversed(list(root.iter(qn("w:txbxContent")))):
+            _put_behind(box, list(box))
+        for diagram in reversed(list(root.iter(name("dgm:relIds")))):
+            if (found := _related(part, diagram.get(name("r:dm")))) is not None:
+                _put_behind(diagram, [_make_paragraph(words) for words in read_diagram(parse_xml(found.blob))])
+        for chart in reversed(list(root.iter(name("c:chart")))):
+            if (found := _related(part, chart.get(name("r:id")))) is not None:
+                title, rows = read_chart(parse_xml(found.blob))
+                blocks = [_make_paragraph(title)] if title else []
+                _put_behind(chart, [*blocks, *([_make_table(rows)] if rows else [])])
+
+    # Blocks --------------------------------------------------------------------------------------------------------
+
+    def _write_blocks(self, body: Any) -> None:
+        """Write each paragraph and table in its place. A title stands above all headings."""
+        for element in body:
+            if element.tag == qn("w:p"):
+                self._write_paragraph(Paragraph(element, self._document._body))
+            elif element.tag == qn("w:tbl"):
+                self._writer.add_table(self._read_rows(Table(element, self._document._body)))
+            elif element.tag == qn("w:altChunk"):
+                self._write_inserted(_related(self._document.part, element.get(name("r:id"))))
+
+    def _write_paragraph(self, block: Paragraph) -> None:
+        counted = self._numbering.count(block._p)
         # An empty one is told by its element: asking for its text takes a hundred times longer.
         text = block.text if len(block._p) else ""
-        if not text:
-            continue
-        style, level = style_of(block)
+        if not text.strip():
+            return
+        style, level = self._style_of(block)
         # An entry of a table of contents answers nothing.
         if style.startswith("toc ") and text[-1].isdigit():
-            continue
-        level = _read_outline_level(block) or level
+            return
+        level = _read_outline_level(block._p.pPr) or level
+        number = counted[1] if counted else ""
         if level is not None:
-            writer.add_heading(text, level + has_title)
-        elif item := lists.level_of(block, style):
-            writer.add_item(text, item[0], is_numbered=item[1])
+            self._writer.add_heading(f"{number} {text}".strip(), level + self._has_title)
+        elif counted or style.startswith(("list bullet", "list number")):
+            is_numbered = not counted and style.startswith("list number")
+            self._writer.add_item(text, counted[0] if counted else 0, number="1." if is_numbered else number)
         else:
-            writer.add_paragraph(text)
+            self._writer.add_paragraph(text)
+
+    def _read_rows(self, table: Table) -> list[list[str]]:
+        # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
+        rows = [
+            [
+                TableCell(self._read_cell(_Cell(cell, table)), cell.grid_span, goes_on=cell.vMerge == "continue")
+                for cell in row.tc_lst
+            ]
+            for row in table._tbl.tr_lst
+        ]
+        return spread(rows)
+
+    def _read_cell(self, cell: _Cell) -> str:
+        words = []
+        for block in cell.iter_inner_content():
+            if isinstance(block, Table):
+                words.append(" ".join(" / ".join(row) for row in self._read_rows(block)))
+            else:
+                counted = self._numbering.count(block._p)
+                words.append(f"{counted[1]} {block.text}".strip() if counted else block.text)
+        return " ".join(words)
+
+    def _write_inserted(self, part: Any) -> None:
+        """Write a file that a program inserted whole: a page, a text or another document."""
+        if part is None:
+            return
+        filename = str(part.partname).rsplit("/", 1)[-1]
+        if "html" in part.content_type:
+            root = parse_html(decode(part.blob, filename, html=True), filename)
+            self._writer.add_markdown(convert_html(root) if root is not None else "")
+        elif "wordprocessingml" in part.content_type:
+            _Reader(docx.Document(io.BytesIO(as_usual(part.blob))), self._writer).write()
+        elif part.content_type.startswith("text/"):
+            self._writer.add_paragraph(decode(part.blob, filename))
+
+
+def _related(part: Any, relation: str | None) -> Any:
+    found = part.rels.get(relation) if relation else None
+    return found.target_part if found is not None and not found.is_external else None
+
+
+def _read_notes(parts: list[Any]) -> dict[str, str]:
+    """Return the words of footnotes or endnotes by their id."""
+    notes: dict[str, str] = {}
+    for part in parts:
+        for note in parse_xml(part.blob):
+            if note.get(qn("w:type")) is None:
+                paragraphs = ("".join(words.text or "" for words in p.iter(qn("w:t"))) for p in note.iter(qn("w:p")))
+                notes[note.get(qn("w:id")) or ""] = " ".join(" ".join(paragraphs).split())
+    return notes
+
+
+def _unwrap(root: Any) -> None:
+    for wrapper in list(root.iter(*_WRAPPERS)):
+        content = wrapper.find(qn("w:sdtContent")) if wrapper.tag == qn("w:sdt") else wrapper
+        _open(wrapper, list(content) if content is not None else [])
+
+
+def _open(wrapper: Any, children: list[Any]) -> None:
+    """Put ``children`` in the place of ``wrapper``."""
+    if wrapper.getparent() is not None:
+        for child in children:
+            wrapper.addprevious(child)
+        _remove(wrapper)
+
+
+def _remove(element: Any) -> None:
+    parent = element.getparent()
+    if parent is not None:
+        parent.remove(element)
+
+
+def _replace(element: Any, words: str) -> None:
+    """Put a text in the place of an element of a run."""
+    text = _make_run(words)[0]
+    element.addprevious(text)
+    _remove(element)
+
+
+def _run_of(element: Any) -> Any:
+    return next(element.iterancestors(qn("w:r")), element)
+
+
+def _is_on(run: Any, switch: str) -> bool:
+    found = run.find(f"{qn('w:rPr')}/{qn(switch)}")
+    return found is not None and found.get(qn("w:val"), "1") not in ("0", "false", "off")
+
+
+def _make_run(words: str) -> Any:
+    run, text = OxmlElement("w:r"), OxmlElement("w:t")
+    text.text = words
+    run.append(text)
+    return run
+
+
+def _make_paragraph(words: str) -> Any:
+    paragraph = OxmlElement("w:p")
+    paragraph.append(_make_run(words))
+    return paragraph
+
+
+def _make_table(rows: list[list[str]]) -> Any:
+    table = OxmlElement("w:tbl")
+    for row in rows:
+        line = OxmlElement("w:tr")
+        for words in row:
+            cell = OxmlElement("w:tc")
+            cell.append(_make_paragraph(words))
+            line.append(cell)
+        table.append(line)
+    return table
+
+
+def _put_behind(anchor: Any, blocks: list[Any]) -> None:
+    """Put the blocks behind the outermost paragraph around ``anchor``."""
+    paragraph = None
+    for paragraph in anchor.iterancestors(qn("w:p")):  # noqa: B007
+        pass
+    for block in reversed(blocks):
+        if paragraph is not None:
+            paragraph.addnext(block)
+
+
+def _set_off_marks(paragraph: Any) -> None:
+    """Write raised and lowered runs as they are written on a line."""
+    before = ""
+    for run in paragraph.iter(qn("w:r")):
+        align = run.find(f"{qn('w:rPr')}/{qn('w:vertAlign')}")
+        kind = align.get(qn("w:val")) if align is not None else ""
+        for text in run.iter(qn("w:t")):
+            if kind in ("superscript", "subscript") and text.text:
+                text.text = (mark_raised if kind == "superscript" else mark_lowered)(before, text.text)
+                kind = ""
+            before += text.text or ""
 
 
 def _read_style(style: Any) -> tuple[str, int | None]:
-    """The name of a style, and the level of its headings by its own name or that of a style it is based on: 0 for a
-    title, 1 to 9 for a heading."""
-    name = (style.name or "").lower() if style is not None else ""
+    """Return the name of a style, and the level of its headings by its own name or outline or that of a style it is
+    based on: 0 for a title, 1 to 9 for a heading."""
+    own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):
         if style is None:
             break
         based_on = (style.name or "").lower()
         if based_on == "title":
-            return name, 0
+            return own, 0
         if match := _HEADING_STYLE.fullmatch(based_on):
-            return name, int(match[1])
+            return own, int(match[1])
+        if level := _read_outline_level(style.element.find(qn("w:pPr"))):
+            return own, level
         style = getattr(style, "base_style", None)
-    return name, None
+    return own, None
 
 
-def _read_outline_level(paragraph: Paragraph) -> int | None:
-    """1 to 9 for a paragraph that is a heading by its own outline level."""
-    properties = paragraph._p.pPr
+def _read_outline_level(properties: Any) -> int | None:
+    """Return 1 to 9 where the properties of a paragraph or style make a heading of it."""
     outline = properties.find(qn("w:outlineLvl")) if properties is not None else None
     level = (outline.get(qn("w:val")) or "9") if outline is not None else "9"
     return int(level) + 1 if level in tuple("012345678") else None
-
-
-class _Lists:
-    """The levels of the items of lists, and which are numbered, by the numbering that the document defines."""
-
-    def __init__(self, document: Document) -> None:
-        self._abstract: dict[str, str] = {}
-        self._formats: dict[tuple[str, str], str] = {}
-        part: Any = document.part
-        try:
-            root = part.numbering_part.element
-        except (KeyError, NotImplementedError):
-            return
-        for number in root.iterchildren(qn("w:num")):
-            abstract = number.find(qn("w:abstractNumId"))
-            if abstract is not None:
-                self._abstract.setdefault(number.get(qn("w:numId")), abstract.get(qn("w:val")))
-        for definition in root.iterchildren(qn("w:abstractNum")):
-            for level in definition.iterchildren(qn("w:lvl")):
-                form = level.find(qn("w:numFmt"))
-                if form is not None:
-                    key = definition.get(qn("w:abstractNumId")), level.get(qn("w:ilvl"))
-                    self._formats.setdefault(key, form.get(qn("w:val")))
-
-    def level_of(self, paragraph: Paragraph, style_name: str) -> tuple[int, bool] | None:
-        """The level of a list item, from 0, and whether it is numbered; None for other paragraphs."""
-        properties: Any = paragraph._p.pPr
-        numbering = properties.numPr if properties is not None else None
-        if numbering is None or numbering.numId is None or not numbering.numId.val:
-            is_item = style_name.startswith(("list bullet", "list number"))
-            return (0, style_name.startswith("list number")) if is_item else None
-        level = str(numbering.ilvl.val if numbering.ilvl is not None else 0)
-        abstract = self._abstract.get(str(numbering.numId.val), "")
-        return int(level), self._formats.get((abstract, level), "bullet") not in ("bullet", "none")
-
-
-def _read_rows(table: Table) -> list[list[str]]:
-    # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
-    rows = [
-        [
-            TableCell(_read_cell(_Cell(cell, table)), across=cell.grid_span, goes_on=cell.vMerge == "continue")
-            for cell in row.tc_lst
-        ]
-        for row in table._tbl.tr_lst
-    ]
-    return spread(rows)
-
-
-def _read_cell(cell: _Cell) -> str:
-    return " ".join(
-        " ".join(" / ".join(row) for row in _read_rows(block)) if isinstance(block, Table) else block.text
-        for block in cell.iter_inner_content()
-    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.markdown import parse_structure
 from retrieval.tables.table_reading import is_nothing, read_boolean, read_date, read_quantity
 from retrieval.text.extracted import (
     ExtractedText,
@@ -118,6 +119,8 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
+# A number that Markdown takes for that of an item.
+_COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
 class MarkdownWriter:
@@ -143,10 +146,19 @@ class MarkdownWriter:
         if words := canonical(words).strip():
             self._add(words)
 
-    def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False) -> None:
-        """An item of a list; ``level`` is 0 for the outermost."""
+    def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
+        """Add an item of a list, under its ``number`` as the program shows it; ``level`` is 0 for the outermost."""
         if words := " ".join(canonical(words).split()):
-            self._add(f"{_INDENT * min(level, 8)}{'1. ' if is_numbered else '- '}{words}", is_item=True)
+            sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
+            self._add(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
+
+    def add_markdown(self, text: str) -> None:
+        """Add text that is Markdown already, with its headings and blocks."""
+        if text := canonical(text).strip():
+            start = self._add(text)
+            sections, protected = parse_structure(text)
+            self.sections += [replace(section, start=section.start + start) for section in sections]
+            self._protected += [Span(span.start + start, span.end + start) for span in protected]
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
         """A table whose first row is its header; rows without words are left out."""

@@ -16,6 +16,7 @@ import os
 import platform
 import resource
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -39,13 +40,11 @@ _NICENESS = 5
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # Network, and sockets on this machine.
     "socket": (41, 198),
-    "socketpair": (53, 199),
     "connect": (42, 203),
     "accept": (43, 202),
     "accept4": (288, 242),
     "bind": (49, 200),
     "listen": (50, 201),
-    "sendto": (44, 206),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
     # Other programs and processes.
@@ -122,6 +121,9 @@ _CLONE_THREAD = 0x10000
 # Number and index of the argument that holds the flags.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
+# An event loop wakes itself through a pair of sockets of the kind AF_UNIX, which is connected with itself alone; bytes
+# are sent without an address. Number, index of the argument, and its only value.
+_ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 # Landlock's calls have the same numbers everywhere.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -297,5 +299,16 @@ def _program(which: int, architecture: int) -> bytes:
                 refuse,
                 allow,
             ]
+    for numbers, argument, value in _ONLY_WITH:
+        # An argument has eight bytes, the lower four first.
+        code += [
+            (_EQUAL, 0, 6, numbers[which]),
+            (_LOAD, 0, 0, 16 + 8 * argument),
+            (_EQUAL, 0, 3, value),
+            (_LOAD, 0, 0, 20 + 8 * argument),
+            (_EQUAL, 0, 1, 0),
+            allow,
+            refuse,
+        ]
     code.append(allow)
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

@@ -10,7 +10,6 @@ from dulwich.objects import Tree
 from retrieval.documents.extraction import extract
 from retrieval.documents.formats import is_litter
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.document import left_out_sentences
 from tests.support.sources import make_source, names, numbers, run_once
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 12345\n" % (b"4d7a" * 16)
@@ -87,10 +86,8 @@ def test_pointers_of_git_lfs_are_named_wherever_they_come_from(tmp_path, collect
             archive.writestr(name, data)
     extracted = extract(packed.getvalue(), "a.zip")
     assert [member.name for member in extracted.members] == ["pump.md"]
-    sentence = left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
-    assert sentence == (
-        "Left out, because Git LFS pointers and not the files themselves: plan.docx, plan.pdf, list.csv, notes.txt."
-    )
+    left_out = [(each.kind, each.names) for each in extracted.left_out]
+    assert left_out == [("pointers", ("plan.docx", "plan.pdf", "list.csv", "notes.txt"))]
     assert "git-lfs" in extract(b"# Notes\n\n" + POINTER, "about.md").text
 
 

@@ -81,6 +81,10 @@ def test_a_job_can_leave_in_no_way(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_job_can_wake_itself():
+    assert run("wake_itself") == "x"
+
+
 def test_a_job_nobody_wants_is_killed():
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with pytest.raises(sandbox.JobCancelled):

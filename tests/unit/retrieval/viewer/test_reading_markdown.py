@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from retrieval.documents.extraction.plain import parse_front_matter, parse_structure
+from retrieval.documents.extraction.markdown import parse_front_matter, parse_structure
 from retrieval.media_types import PPTX
 from retrieval.models import Document, DocumentText
 from retrieval.viewer.markdown_page import render_document

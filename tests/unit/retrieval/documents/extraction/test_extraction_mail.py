@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 
 from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.document import left_out_sentences
 
 FROM = "From: Ann <ann@example.org>\nSubject: Visit\nMIME-Version: 1.0\n"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
@@ -41,7 +40,7 @@ def read(body, name="a.eml"):
 
 
 def said(extracted):
-    return left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return {each.kind: (each.names, each.count) for each in extracted.left_out}
 
 
 def in_order(text, *words):
@@ -81,7 +80,8 @@ HTML = "text/html; charset=utf-8"
 def test_all_words_are_read_in_the_order_of_their_parts(body):
     extracted = read(body)
     assert in_order(extracted.text, "Words one.", "Words two.", "Words three.")
-    assert "smime" not in extracted.text + said(extracted)
+    assert "smime" not in extracted.text
+    assert not said(extracted)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_package_of_outlook_is_opened_or_named():
     properties = struct.pack("<IHHII", 1, 0x0102, 0x1009, 1, len(rich)) + rich + bytes(-len(rich) % 4)
     assert "The ferry leaves at 9." in package(tnef(attribute(1, 0x9003, 6, properties)), plain="").text
     for damaged in (tnef(), tnef(*attached)[:-30], b"\x78\x9f\x3e\x22", b"nothing"):
-        assert said(package(damaged)).startswith("Packed by Outlook and not readable: ")
+        assert list(said(package(damaged))) == ["outlook"]
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_opaque_signed_mail_is_read_and_encrypted_mail_is_named(signer):
         part("-----BEGIN PGP MESSAGE-----\n\nhQEMA4\n=abcd\n-----END PGP MESSAGE-----"),
     ):
         extracted = read(body)
-        assert said(extracted).startswith("Left out, because encrypted:")
+        assert list(said(extracted)) == ["encrypted"]
         assert "hQEMA4" not in extracted.text
 
 
@@ -256,7 +256,7 @@ def test_reports_are_read_and_pieces_are_named():
     )
     assert "Received" not in text
     piece = "Content-Type: message/partial; id=7; number=2; total=3\n\nSubject: x\n\nwords"
-    assert "only a piece of a longer message" in said(read(piece))
+    assert list(said(read(piece))) == ["partial"]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_attachments_without_a_name_are_read_by_their_type_and_strange_ones_are_
     strange = part("AAAAAAAA", "application/x-strange; name=a.xyz", "Content-Transfer-Encoding: base64")
     extracted = read(multi("mixed", part("x"), table, strange))
     assert [member.name for member in extracted.members] == ["attachment.csv"]
-    assert said(extracted) == "Left out, because damaged or of an unsupported format: a.xyz."
+    assert said(extracted) == {"unreadable": (("a.xyz",), 1)}
 
 
 def test_a_mailbox_has_a_member_for_each_message():

@@ -3,7 +3,6 @@
 import pytest
 
 from retrieval.documents.extraction import extract
-from retrieval.models.document import left_out_sentences
 
 ANSWER = "Within 45 days of delivery."
 
@@ -19,7 +18,7 @@ def body_of(body):
 
 
 def said(extracted):
-    return left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return {each.kind: each.count for each in extracted.left_out}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_text_that_nothing_visible_opens_stays_out(page):
 
 
 def test_hidden_words_are_counted_unless_they_are_shown_as_well():
-    assert said(read("<p>Gate 4.</p><p hidden>Three secret words</p>")) == "3 words that the page hides were not read."
+    assert said(read("<p>Gate 4.</p><p hidden>Three secret words</p>")) == {"hidden": 3}
     assert not said(read("<p>Gate 4.</p><p hidden>Gate</p><nav hidden>Menu</nav><script>x</script>"))
 
 
@@ -190,7 +189,7 @@ def test_much_text_outside_the_main_part_is_named():
     inside, outside = "Inside words are here. " * 300, "Outside words were here. " * 60
     extracted = read(f"<main><p>{inside}</p></main><div>{outside}</div>")
     assert "Outside" not in extracted.text
-    assert said(extracted) == "241 words outside the main part of the page were not read."
+    assert said(extracted) == {"outside": 241}
     assert "Outside" in read(f"<article><p>{inside[:3000]}</p></article><div>{outside}</div>").text
 
 

@@ -57,7 +57,11 @@ def test_the_media_type(name, data, media_type):
         ("a.docx", b"Just words.", "a.docx is not a Word document although its name says so"),
         ("a.txt", b"\x89PNG\r\n\x1a\n....", "a.txt could not be read as a PNG image"),
         ("a.xlsx", b"whatever", "a.xlsx is not an Excel workbook although its name says so"),
-        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "a.doc is an old Office file"),
+        (
+            "a.doc",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
+            "a.doc is an Office file of another program: export it",
+        ),
         ("a.docx", b"PK\x03\x04" + bytes(60), "a.docx is a damaged ZIP or Office file"),
         (
             "a.docx",
@@ -67,7 +71,13 @@ def test_the_media_type(name, data, media_type):
         ("a.bin", b"BM\x36\x10\x0e" + bytes(60), "a.bin is a bitmap image"),
         ("a.jpg", b"\0\0\0\x24ftypheic" + bytes(60), "a.jpg is a HEIC or AVIF image"),
         ("a.bin", b"\0\0\0\x1cftypisom" + bytes(60), "a.bin is an audio or video file"),
-        ("..\\..\\x\n<b>.doc", b"w", "<b>.doc is an old Word document"),
+        (
+            "a.pages",
+            b"PK\x05\x06" + bytes(18),
+            "a.pages is an Apple Pages document: export it as Word or PDF and upload",
+        ),
+        ("a.vsdx", b"w", "a.vsdx is a Visio drawing: export it as PDF"),
+        ("..\\..\\x\n<b>.doc", b"w", "<b>.doc is not an old Word document although its name says so"),
     ],
 )
 def test_what_is_turned_away_says_why(name, data, message):
@@ -94,7 +104,10 @@ def test_size_limits():
 @pytest.mark.parametrize(
     "line", ["[" * 200_000, ":" * 200_000, "#" * 200_000, "*" * 200_000, "> " * 50_000, "a b " * 50_000, "``" * 100_000]
 )
-@pytest.mark.parametrize("name", ["a.md", "a.txt", "a.rst", "a.java", "a.csv", "a.html"])
+@pytest.mark.parametrize(
+    "name",
+    ["a.md", "a.txt", "a.rst", "a.java", "a.csv", "a.html", "a.adoc", "a.tex", "a.ipynb", "a.fb2", "a.srt"],
+)
 def test_hostile_lines_take_no_time(name, line):
     begun = time.perf_counter()
     with contextlib.suppress(DocumentRejected):  # A field of a table may be too long; what counts here is the time.
@@ -102,7 +115,27 @@ def test_hostile_lines_take_no_time(name, line):
     assert time.perf_counter() - begun < 5
 
 
-NAMES = st.sampled_from(["a.md", "a.txt", "a.rst", "a.csv", "a.html", "a.py", "a.json", "a.pdf", "a.docx", "a"])
+NAMES = st.sampled_from(
+    [
+        "a.md",
+        "a.txt",
+        "a.rst",
+        "a.csv",
+        "a.html",
+        "a.py",
+        "a.json",
+        "a.pdf",
+        "a.docx",
+        "a",
+        "a.adoc",
+        "a.org",
+        "a.tex",
+        "a.ipynb",
+        "a.rtf",
+        "a.vtt",
+        "a.doc",
+    ]
+)
 STARTS = st.sampled_from([b"", b"%PDF-1.4\n", b"PK\x03\x04", b"<html><body>", b"---\n", b"\xff\xfe", b"\xef\xbb\xbf"])
 
 

@@ -1,0 +1,62 @@
+"""Compare the words and table cells of two texts, whatever their markup. PURE."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+
+_PICTURE = re.compile(r"!\[[^\]]*\](?:\([^()\s]*(?:\s[^()]*)?\))?")
+_LINK_TARGET = re.compile(r"\]\([^()\s]*(?:\s[^()]*)?\)")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
+_ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
+_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_WORD = re.compile(r"[^\W_]+")
+_RULE = re.compile(r"^[\s|:+=-]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How two texts agree, in words and in cells of tables (Markdown tables, or lines "name: value; name: value")."""
+
+    expected: int
+    found: int
+    written: int
+    cells: int = 0
+    cells_found: int = 0
+
+    def __add__(self, other: Agreement) -> Agreement:
+        return Agreement(
+            self.expected + other.expected,
+            self.found + other.found,
+            self.written + other.written,
+            self.cells + other.cells,
+            self.cells_found + other.cells_found,
+        )
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of ``text`` in order, without markup, commands of LaTeX, addresses and names of pictures."""
+    plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
+    plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
+    return _WORD.findall(unicodedata.normalize("NFKC", plain).casefold())
+
+
+def cells_of(markdown: str) -> list[str]:
+    """Return the filled cells of the tables of a Markdown text, each as its words."""
+    lines = [line.strip() for line in markdown.split("\n")]
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("|") and not _RULE.match(line)]
+    cells = (" ".join(words_of(cell)) for row in rows for cell in row)
+    return [cell for cell in cells if cell]
+
+
+def compare(expected: str, text: str) -> Agreement:
+    """Compare ``text`` with the ``expected`` one as multisets of words. A cell is found if its words stand in a row."""
+    wanted, given = words_of(expected), words_of(text)
+    found = (Counter(wanted) & Counter(given)).total()
+    line = f" {' '.join(given)} "
+    cells = cells_of(expected)
+    return Agreement(len(wanted), found, len(given), len(cells), sum(f" {cell} " in line for cell in cells))

@@ -1,0 +1,242 @@
+"""Rows of cells as a table: which of them name its columns, and how it is written. PURE.
+
+Sheets and delimited text share it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from retrieval.documents.extraction.writer import MarkdownWriter
+from retrieval.tables.table_reading import read_date
+from retrieval.text.extracted import MAX_TITLE_CHARS
+
+# The names are looked for in so many rows.
+HEAD = 50
+_MOST_COLUMNS = 1_000
+_LONGEST_NAME = 80
+_MOST_TITLES = 10
+_MOST_NAME_ROWS = 3
+_TOTAL = re.compile(
+    r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)(?: (?:ex|in)c.{0,20})?:?", re.I
+)
+_YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
+_SENTENCE = re.compile(r"\S.*[.?!]", re.S)
+
+
+class Cell(NamedTuple):
+    """``is_value`` is false for text."""
+
+    text: str
+    is_value: bool
+
+
+class Span(NamedTuple):
+    """A cell that is merged over columns, the last one included."""
+
+    row: int
+    first: int
+    last: int
+
+
+class CellTable(NamedTuple):
+    """``totals`` are rows that sum up the others, and lines below them; ``header`` is empty for words in cells."""
+
+    titles: list[str]
+    header: list[str]
+    body: list[list[str]]
+    totals: list[list[str]]
+
+    @property
+    def is_nameless(self) -> bool:
+        return self.header[:1] == ["column 1"] or not self.header
+
+
+def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[Span] = ()) -> CellTable:
+    """Return the table that the rows make. ``head`` are the first of them, up to ``HEAD``, all of the same width."""
+    first, last = _find_names(head, list(spans))
+    titles = [" ".join(filter(None, row)) for row in rows[:first]]
+    body = rows[last:]
+    width = len(head[0])
+    if last > first:
+        names = _join_names(head[first:last], [Span(span.row - first, *span[1:]) for span in spans])
+    elif width == 1 or width > _MOST_COLUMNS or len(body) < 2 or _are_pairs(head[first:]):
+        return CellTable(titles, [], body, [])
+    else:
+        names = [f"column {at + 1}" for at in range(width)]
+    totals = [row for row in body if _is_total(row)]
+    body = [row for row in body if not _is_total(row)] if totals else body
+    # Lines of a report below the rows.
+    below = len(body)
+    while below > 1 and width > 2 and body[below - 1][0] and not any(body[below - 1][1:]):
+        below -= 1
+    return CellTable(titles, names, body[:below], totals + body[below:])
+
+
+def write_table(table: CellTable, writer: MarkdownWriter, *, has_decimal_points: bool = False) -> None:
+    *before, last = table.titles or [""]
+    for words in before:
+        writer.add_paragraph(words)
+    if not table.header:
+        writer.add_paragraph(last)
+        for row in table.body:
+            label, *rest = filter(None, row)
+            if rest and label.endswith("?") and len(label) <= MAX_TITLE_CHARS:
+                writer.add_heading(label, 3)
+                writer.add_paragraph(" ".join(rest))
+            else:
+                is_label = rest and label[-1] not in ".:?!;,"
+                writer.add_paragraph(f"{label}{':' * bool(is_label and len(row) == 2)} {' '.join(rest)}")
+        return
+    writer.add_heading(last, 2)
+    writer.add_rows(table.header, table.body, has_decimal_points=has_decimal_points)
+    for row in table.totals:
+        first, *others = (at for at, words in enumerate(row) if words)
+        named = [f"{table.header[at]} {row[at]}" for at in others]
+        writer.add_paragraph(" · ".join([row[first].rstrip(":"), *named]))
+
+
+def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tuple[list[list[Cell]], list[list[str]]]:
+    """Return the rows without the columns in which no row has words."""
+    width = max(map(len, rows))
+    kept = [at for at in range(width) if any(at < len(row) and row[at].strip() for row in rows)]
+    filled = [[row[at] if at < len(row) else Cell("", False) for at in kept] for row in head]
+    if len(kept) < width:
+        rows = [[row[at] if at < len(row) else "" for at in kept] for row in rows]
+    return filled, rows
+
+
+# Which rows are the names ---------------------------------------------------------------------------------------------
+
+
+def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> tuple[int, int]:
+    """Return the first row that names columns and the first row below the names; the same row twice where none does.
+    The rows above are titles."""
+    width = len(head[0])
+    if width == 1:
+        return 0, 0
+    counts = [sum(bool(cell.text) for cell in row) for row in head]
+    usual = max(Counter(counts).items(), key=lambda pair: (pair[1], pair[0]))[0]
+    least = max(2, 0.6 * (usual if len(head) > 3 else width))
+    titles = 0
+    for at, row in enumerate(head[: _MOST_TITLES + 1]):
+        is_last = at == len(head) - 1
+        if not is_last and counts[at] >= least and not _is_preamble(head, at, counts[at], usual):
+            if width > _MOST_COLUMNS or _is_form(head[at:]) or not _are_names(head, at):
+                break
+            first, last = _widen(head, at, spans)
+            return (first, last) if last < len(head) else (titles, titles)
+        is_title = counts[at] == 1 and not any(cell.is_value for cell in row)
+        titles += is_title and titles == at and not is_last
+        if not is_title and counts[at] > usual / 2 and not _is_preamble(head, at, counts[at], usual):
+            break
+    return titles, titles
+
+
+def _is_preamble(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
+    """Return whether a row is a line of a report above the names: one or two cells at the left, of a wider table."""
+    below = head[at + 1][0].text if at + 1 < len(head) else ""
+    return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
+
+
+def _is_form(rows: Sequence[Sequence[Cell]]) -> bool:
+    return len(rows[0]) == 2 and all(not label.text or label.text.endswith(":") for label, _ in rows)
+
+
+def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
+    """Return whether rows without names are labels with what belongs to them, such as questions with answers."""
+    labels = [row[0] for row in rows if row[0].text]
+    return len(rows[0]) == 2 and sum(label.is_value for label in labels) < len(labels) / 2
+
+
+def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
+    row = head[at]
+    names = [cell.text for cell in row if cell.text]
+    # Years alone are names above rows of labels.
+    is_text = row[0].text == "" or not all(cell.is_value for cell in row if cell.text)
+    if max(map(len, names)) > _LONGEST_NAME or not is_text:
+        return False
+    below = head[at + 1 : at + 6]
+    if len(row) == 2 and any(_are_sentences([each[column] for each in (row, *below)]) for column in (0, 1)):
+        return False
+    columns = [column for column, cell in enumerate(row) if cell.is_value]
+    return (
+        all(_is_period(row[column].text) for column in columns)
+        and all(sum(_is_period(each[column].text) for each in below) * 2 <= len(below) for column in columns)
+    ) or (
+        _counts_up([row[column].text for column in columns])
+        and not any(_counts_up([each[column].text for column in columns]) for each in below)
+    )
+
+
+def _are_sentences(cells: Sequence[Cell]) -> bool:
+    return all(_SENTENCE.fullmatch(cell.text) for cell in cells[:2])
+
+
+def _is_period(text: str) -> bool:
+    return bool(_YEAR.fullmatch(text) or read_date(text))
+
+
+def _counts_up(texts: Sequence[str]) -> bool:
+    numbers = [int(text) for text in texts if text.isascii() and text.isdigit()]
+    return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> tuple[int, int]:
+    """Return the first row of the names and the first row below them, when they are in several rows."""
+    first, last = at, at + 1
+    width = len(head[0])
+    while first > max(0, at - _MOST_NAME_ROWS + 1):
+        filled = [column for column, cell in enumerate(head[first - 1]) if cell.text]
+        across = [span for span in spans if span.row == first - 1 and span.last - span.first < width - 1]
+        if not (across or (len(filled) > 1 and filled[0] > 0)):
+            break
+        first -= 1
+    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _goes_on(head, last, spans):
+        last += 1
+    return first, last
+
+
+def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> bool:
+    """Return whether the row is another one of names: below names of several columns, or above columns of values."""
+    above, row, below = head[at - 1], head[at], head[at + 1 :]
+    if any(cell.is_value and not _is_period(cell.text) for cell in row) or not any(cell.text for cell in row):
+        return False
+    if any(span.row == at - 1 for span in spans):
+        return True
+    named = [column for column, cell in enumerate(row) if cell.text]
+    kinds = [[each[column].is_value for each in below if each[column].text] for column in named]
+    values = sum(2 * sum(kind) > len(kind) for kind in kinds)
+    has_gaps = any(row[column].text and not above[column].text for column in range(len(row)))
+    return values > 0 if has_gaps else values > 1 and not any(row[0].text == each[0].text for each in below)
+
+
+def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> list[str]:
+    """Return a name for each column, each of its own: those of several columns stand before those below them."""
+    parts: list[list[str]] = [[] for _ in rows[0]]
+    for number, row in enumerate(rows):
+        texts = [cell.text for cell in row]
+        merged = [span for span in spans if span.row == number]
+        for span in merged:
+            texts[span.first : span.last + 1] = [texts[span.first]] * (span.last + 1 - span.first)
+        if not merged and number < len(rows) - 1:
+            for at in range(1, len(texts)):
+                texts[at] = texts[at] or texts[at - 1]
+        for part, text in zip(parts, texts, strict=True):
+            part.append(text)
+    names: dict[str, None] = {}
+    for at, part in enumerate(parts, start=1):
+        name = " ".join(dict.fromkeys(filter(None, part))) or f"column {at}"
+        number = 1
+        while (unique := name if number == 1 else f"{name} ({number})") in names:
+            number += 1
+        names[unique] = None
+    return list(names)
+
+
+def _is_total(row: Sequence[str]) -> bool:
+    label = next(filter(None, row), "")
+    return len(label) < _LONGEST_NAME and bool(_TOTAL.fullmatch(label))

@@ -1,0 +1,146 @@
+"""Read markup and older office formats: the engine xberg writes them as HTML, which is read as a page is.
+
+The engine is imported here alone, so that it can be exchanged. It gets the bytes and no address, and runs without its
+cache, models, recognition of pictures and more than one thread. ADR 25 has the trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import xberg
+
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.markdown import with_structure
+from retrieval.exceptions import DocumentRejected
+from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
+
+# Texts in any encoding; the engine expects UTF-8.
+_TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
+# Blanks of a fixed width, and the tie.
+_TEX_BLANKS = re.compile(r"(?<!\\)(?:\\[,;:!]|~)")
+_BLOCK_TITLE = re.compile(r"^\.([^\s.][^\n]*)\n(?=[\[|=\-.*_+])", re.M)
+# A style in the sheet of styles that has the name of a heading, and no outline level.
+_HEADING_STYLE = re.compile(r"\{\\s(\d{1,4})(?!\d)(?:(?!\\outlinelevel)[^{}]){0,300}?heading ([1-9]);\}", re.I)
+_LOOSE_NOTE = re.compile(r"\[\^\w{1,10}\]:\s*")
+_CONFIG = xberg.ExtractionConfig(
+    output_format="html",
+    disable_ocr=True,
+    use_cache=False,
+    enable_quality_processing=False,
+    concurrency=xberg.ConcurrencyConfig(max_threads=1),
+)
+
+
+def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    """Return the text of a file that the engine reads. Raises: DocumentRejected where it cannot."""
+    if media_type in _TEXTS:
+        data = _prepare_text(decode(data, filename), media_type).encode()
+    elif media_type == NOTEBOOK:
+        data = _prepare_notebook(data, filename)
+    elif media_type == RTF:
+        data = _prepare_rich_text(data, filename)
+    document = convert(data, filename, media_type)
+    root = parse_html(canonical(document.content), filename)
+    if root is None:
+        return ExtractedText("")
+    line = _take_title_line(root)
+    title = plain_title(canonical(document.metadata.title or line))
+    _write_notes_in_place(root)
+    read = with_structure(f"{convert_html(root)}\n", title)
+    is_titled = not title or any(section.title.casefold() == title.casefold() for section in read.sections)
+    return read if is_titled or media_type not in _TEXTS else with_structure(f"# {title}\n\n{read.text}", title)
+
+
+def _prepare_text(source: str, media_type: str) -> str:
+    """Write what the engine overlooks in a form that it reads: blanks of LaTeX, titles of AsciiDoc's blocks."""
+    if media_type == LATEX:
+        plain = _TEX_BLANKS.sub(" ", source)
+        # A chapter that another file includes has no beginning of its own.
+        is_whole = "\\begin{document}" in source
+        return plain if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{plain}\n\\end{{document}}\n"
+    return _BLOCK_TITLE.sub(r"\1\n\n", source) if media_type == ASCIIDOC else source
+
+
+def _prepare_notebook(data: bytes, filename: str) -> bytes:
+    """Write a notebook of an older version in the form of today. Raises: DocumentRejected for what is no notebook."""
+    try:
+        notebook = json.loads(decode(data, filename))
+        sheets = notebook.get("worksheets", ())
+        cells = [cell for sheet in sheets for cell in sheet.get("cells", ())]
+        for cell in cells:
+            cell.setdefault("source", cell.get("input", ""))
+            if cell.get("cell_type") == "heading":
+                cell["cell_type"] = "markdown"
+                cell["source"] = f"{'#' * int(cell.get('level', 1))} {''.join(cell['source'])}"
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DocumentRejected(f"{filename} is no notebook: check the file and upload it again.") from error
+    return json.dumps({"metadata": {}, "nbformat": 4, "nbformat_minor": 0, "cells": cells}).encode() if sheets else data
+
+
+def _prepare_rich_text(data: bytes, filename: str) -> bytes:
+    """Give headings by the name of their style an outline level, and refuse a file whose end is missing."""
+    source = data.decode("latin-1")
+    if not source.rstrip("\0 \r\n").endswith("}"):
+        raise DocumentRejected(f"{filename} is damaged, its end is missing: save it again in its program.")
+    for style, level in _HEADING_STYLE.findall(source):
+        source = re.sub(rf"(?<!\\)\\s{style}(?!\d) ?", rf"\\s{style}\\outlinelevel{int(level) - 1} ", source)
+    return source.encode("latin-1")
+
+
+def _take_title_line(root: Any) -> str:
+    """Remove the line "title: …" that the engine writes of a text's metadata, and return the title."""
+    for label in root.xpath("//p/strong[1][not(preceding-sibling::*)]")[:5]:
+        if (label.text or "").casefold() == "title" and (label.tail or "").startswith(":"):
+            label.getparent().getparent().remove(label.getparent())
+            return str(label.tail[1:].strip())
+    return ""
+
+
+def _write_notes_in_place(root: Any) -> None:
+    """Write each note in brackets where its mark stands."""
+    notes = {}
+    for section in root.xpath("//section[@class='footnotes']"):
+        for item in section.iter("li"):
+            for back in item.xpath(".//a[@class='footnote-backref']"):
+                back.getparent().remove(back)
+            notes[item.get("id")] = " ".join("".join(item.itertext()).split())
+        section.getparent().remove(section)
+    for mark in root.xpath("//sup[@class='footnote-ref']"):
+        target = next((link.get("href", "")[1:] for link in mark.iter("a")), "")
+        mark.tag, mark.text = "span", f" ({notes[target]})" if notes.get(target) else ""
+        for child in list(mark):
+            mark.remove(child)
+    for paragraph in root.iter("p"):
+        if match := _LOOSE_NOTE.match(paragraph.text or ""):
+            paragraph.text = f"({(paragraph.text or '')[match.end() :].strip()})"
+
+
+def convert(data: bytes, filename: str, media_type: str) -> Any:
+    """Return the engine's document, its content as HTML. Raises: DocumentRejected where it cannot read the file."""
+    file = xberg.ExtractInput(
+        kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=media_type or None, filename=filename
+    )
+
+    async def extract() -> Any:
+        return await xberg.extract(file, _CONFIG)
+
+    try:
+        result = asyncio.run(extract())
+    except (xberg.XbergError, RuntimeError) as error:
+        raise _refuse(filename, str(error)) from error
+    if not result.results:
+        raise _refuse(filename, "; ".join(map(str, result.errors)))
+    return result.results[0]
+
+
+def _refuse(filename: str, reason: str) -> DocumentRejected:
+    said = " ".join(reason.split())[:150]
+    return DocumentRejected(
+        f"{filename} is damaged or protected by a password ({said}): save it again in its program, without a password."
+    )

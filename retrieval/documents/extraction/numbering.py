@@ -1,0 +1,153 @@
+"""The numbers that Word writes before headings, clauses and steps: they stand in no paragraph's text. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from docx.oxml.ns import qn
+
+_PLACE = re.compile(r"%([1-9])")
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"))
+_ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+
+
+class Numbering:
+    """Counts the numbered paragraphs of a document in their order.
+
+    :meth:`count` must be called once for each paragraph. Source: ECMA-376 part 1, 17.9.
+    """
+
+    def __init__(self, root: Any, styles: Any) -> None:
+        """``root`` is the element of the numbering part, ``styles`` that of the styles; both may be None."""
+        self._levels: dict[str, dict[int, Any]] = {}
+        self._abstract: dict[str, str] = {}
+        self._starts: dict[tuple[str, int], int] = {}
+        self._counts: dict[str, dict[int, int]] = {}
+        self._begun: set[str] = set()
+        self._styles: dict[str, tuple[str, int]] = {}
+        for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
+            levels = {int(level.get(qn("w:ilvl"), 0)): level for level in definition.iterchildren(qn("w:lvl"))}
+            self._levels[definition.get(qn("w:abstractNumId"))] = levels
+        for number in root.iterchildren(qn("w:num")) if root is not None else ():
+            self._read_instance(number)
+        # A definition may only name the style in which the levels are.
+        by_id = (
+            {style.get(qn("w:styleId")): style for style in styles.iterchildren(qn("w:style"))}
+            if styles is not None
+            else {}
+        )
+        for style_id in by_id:
+            if found := self._of_style(style_id, by_id):
+                self._styles[style_id] = found
+
+    def _read_instance(self, number: Any) -> None:
+        num_id = number.get(qn("w:numId"))
+        abstract = number.find(qn("w:abstractNumId"))
+        self._abstract[num_id] = abstract.get(qn("w:val")) if abstract is not None else ""
+        for override in number.iterchildren(qn("w:lvlOverride")):
+            start = override.find(qn("w:startOverride"))
+            if start is not None:
+                self._starts[num_id, int(override.get(qn("w:ilvl"), 0))] = int(start.get(qn("w:val"), 1))
+
+    def _of_style(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
+        """Return list and level of a style, its own or those of a style that it is based on."""
+        wanted, seen = style_id, set()
+        while style_id in by_id and style_id not in seen:
+            seen.add(style_id)
+            style = by_id[style_id]
+            properties = style.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
+            if properties is not None:
+                num_id = _value(properties, "w:numId")
+                level = _value(properties, "w:ilvl")
+                linked = (
+                    at
+                    for at, each in self._levels.get(self._abstract.get(num_id, ""), {}).items()
+                    if _value(each, "w:pStyle") in (wanted, style_id)
+                )
+                return (num_id, int(level) if level else next(linked, 0)) if num_id not in ("", "0") else None
+            based_on = style.find(qn("w:basedOn"))
+            style_id = based_on.get(qn("w:val")) if based_on is not None else ""
+        return None
+
+    def place_of(self, paragraph: Any) -> tuple[str, int] | None:
+        """Return list and level of the paragraph's element, from 0; None for one of no list."""
+        properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
+        by_style = self._styles.get(_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
+        if properties is None:
+            return by_style
+        num_id = _value(properties, "w:numId") or (by_style[0] if by_style else "")
+        level = _value(properties, "w:ilvl") or (str(by_style[1]) if by_style else "0")
+        return (num_id, int(level)) if num_id in self._abstract else None
+
+    def count(self, paragraph: Any) -> tuple[int, str] | None:
+        """Return the paragraph's level in its list and its number as Word shows it, empty for a bullet; None for a
+        paragraph of no list."""
+        place = self.place_of(paragraph)
+        if place is None:
+            return None
+        num_id, at = place
+        abstract = self._abstract[num_id]
+        levels = self._levels.get(abstract, {})
+        counts = self._counts.setdefault(abstract, {})
+        if num_id not in self._begun:
+            # A list that begins at a number of its own begins once.
+            self._begun.add(num_id)
+            for (owner, level), start in self._starts.items():
+                if owner == num_id:
+                    counts[level] = start - 1
+        counts[at] = counts.get(at, self._start(levels, at) - 1) + 1
+        for deeper in [level for level in counts if level > at]:
+            del counts[deeper]
+        if at not in levels:
+            return at, ""
+        pattern = _value(levels[at], "w:lvlText")
+        if _value(levels[at], "w:numFmt") in ("bullet", "none") and not _PLACE.search(pattern):
+            return at, ""
+        is_legal = levels[at].find(qn("w:isLgl")) is not None
+
+        def show(match: re.Match[str]) -> str:
+            level = int(match[1]) - 1
+            value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
+            form = "decimal" if is_legal or level not in levels else _value(levels[level], "w:numFmt")
+            return show_count(value, form)
+
+        return at, _PLACE.sub(show, pattern).strip()
+
+    @staticmethod
+    def _start(levels: dict[int, Any], at: int) -> int:
+        return int((_value(levels[at], "w:start") if at in levels else "") or 1)
+
+
+def _value(element: Any, child: str) -> str:
+    found = element.find(qn(child)) if element is not None else None
+    return (found.get(qn("w:val")) or "") if found is not None else ""
+
+
+def _roman(value: int) -> str:
+    written = ""
+    for size, letters in _ROMAN:
+        while value >= size:
+            written, value = written + letters, value - size
+    return written
+
+
+def _letters(value: int) -> str:
+    """Return a, b, …, z, aa, bb, … as Word counts."""
+    return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
+
+
+def show_count(value: int, form: str) -> str:
+    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for a form that is not known."""
+    return _FORMS.get(form, str)(value)
+
+
+_FORMS: dict[str, Callable[[int], str]] = {
+    "decimalZero": lambda value: f"{value:02d}",
+    "lowerLetter": _letters,
+    "upperLetter": lambda value: _letters(value).upper(),
+    "lowerRoman": lambda value: _roman(value) if 0 < value < 5000 else str(value),
+    "upperRoman": lambda value: _roman(value).upper() if 0 < value < 5000 else str(value),
+    "none": lambda value: "",
+}

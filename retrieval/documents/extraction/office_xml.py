@@ -1,0 +1,240 @@
+"""What Word and PowerPoint files share: variants of the formats, charts, diagrams, equations, raised marks. PURE."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+
+from lxml import etree
+
+Element = etree._Element
+
+_TYPES = "[Content_Types].xml"
+# A template, a show and a file with macros have other types than the document that they hold.
+_VARIANT = re.compile(
+    rb"application/vnd\.(?:openxmlformats-officedocument\.|ms-)"
+    rb"(word|excel|powerpoint|wordprocessingml|spreadsheetml|presentationml)"
+    rb"\.(?:document|template|sheet|addin|slideshow|presentation)(?:\.macroEnabled(?:Template)?)?\.main\+xml"
+)
+_PLAIN_TYPES = {
+    b"word": b"wordprocessingml.document",
+    b"exce": b"spreadsheetml.sheet",
+    b"powe": b"presentationml.presentation",
+    b"spre": b"spreadsheetml.sheet",
+    b"pres": b"presentationml.presentation",
+}
+# The strict form of ISO 29500 has its own namespaces; the libraries expect the usual ones.
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/([a-zA-Z]+)/([a-zA-Z]+)")
+_STRICT_MARK = b"http://purl.oclc.org/ooxml/"
+_OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
+
+
+def as_usual(data: bytes) -> bytes:
+    """Return the package with the content types of a plain document and the namespaces of the usual form."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        types = archive.read(_TYPES)
+        plain = _VARIANT.sub(
+            lambda match: (
+                b"application/vnd.openxmlformats-officedocument.%b.main+xml"
+                % _PLAIN_TYPES.get(match[1][:4], _PLAIN_TYPES[b"word"])
+            ),
+            types,
+        )
+        is_strict = any(_STRICT_MARK in archive.read(name) for name in archive.namelist() if name == "_rels/.rels")
+        if plain == types and not is_strict:
+            return data
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as written:
+            for entry in archive.infolist():
+                body = plain if entry.filename == _TYPES else archive.read(entry)
+                if is_strict and entry.filename.endswith((".xml", ".rels")):
+                    body = _STRICT.sub(
+                        lambda match: (
+                            b"http://schemas.openxmlformats.org/%b/2006/%b"
+                            % (match[1], _OTHER_WORDS.get(match[2], match[2]))
+                        ),
+                        body,
+                    )
+                written.writestr(entry.filename, body)
+        return out.getvalue()
+
+
+_NAMESPACES = {
+    "a": "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "c": "http://schemas.openxmlformats.org/drawingml/2006/chart",
+    "dgm": "http://schemas.openxmlformats.org/drawingml/2006/diagram",
+    "m": "http://schemas.openxmlformats.org/officeDocument/2006/math",
+    "mc": "http://schemas.openxmlformats.org/markup-compatibility/2006",
+    "r": "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+    "v": "urn:schemas-microsoft-com:vml",
+    "w": "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "w14": "http://schemas.microsoft.com/office/word/2010/wordml",
+}
+
+
+def name(prefixed: str) -> str:
+    """Return the name of an element or attribute as lxml has it."""
+    prefix, _, local = prefixed.partition(":")
+    return f"{{{_NAMESPACES[prefix]}}}{local}"
+
+
+def choose_alternatives(root: Element) -> None:
+    """Put the first choice of each alternative in its place; the fallback says the same for older programs."""
+    for alternative in list(root.iter(name("mc:AlternateContent"))):
+        choice = alternative.find(name("mc:Choice"))
+        choice = alternative.find(name("mc:Fallback")) if choice is None or not len(choice) else choice
+        for child in list(choice) if choice is not None else ():
+            alternative.addprevious(child)
+        _remove(alternative)
+
+
+def _remove(element: Element) -> None:
+    parent = element.getparent()
+    if parent is not None:
+        parent.remove(element)
+
+
+_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.)?\s*\d*\s*(?:(?:of|van|von|/)\s*\d*)?", re.I)
+
+
+def is_page_number(words: str) -> bool:
+    """Whether a line of a header or footer only counts the pages, or says nothing."""
+    return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
+
+
+# Programs describe pictures by themselves, and say so.
+_MADE_UP = re.compile(
+    r"(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|description.*generated", re.I
+)
+_FILE_NAME = re.compile(r"\S+\.\w{2,5}")
+_FEWEST_WORDS = 3
+
+
+def describe_picture(description: str | None) -> str:
+    """Return what an author says about a picture to those who do not see it, as a line; empty where nobody wrote it."""
+    words = " ".join((description or "").split())
+    if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
+        return ""
+    return f"[Picture: {words}]"
+
+
+# Charts and diagrams -------------------------------------------------------------------------------------------------
+
+
+def read_chart(root: Element) -> tuple[str, list[list[str]]]:
+    """Return a chart's title, and its values as a table: a row a category, a column a series."""
+    titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
+    title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
+    columns: list[tuple[str, dict[int, str]]] = []
+    names: dict[int, str] = {}
+    for series in root.iter(name("c:ser")):
+        said = _read_points(series.find(name("c:tx")))
+        names = {**_read_points(_first(series, "c:cat", "c:xVal")), **names}
+        columns.append((" ".join(said.values()), _read_points(_first(series, "c:val", "c:yVal"))))
+    rows = sorted({at for _, values in columns for at in values} | set(names))
+    header = ["", *(label or f"series {at}" for at, (label, _) in enumerate(columns, start=1))]
+    table = [[names.get(row, str(row + 1)), *(values.get(row, "") for _, values in columns)] for row in rows]
+    return title, [header, *table] if table else []
+
+
+def _first(element: Element, *names: str) -> Element | None:
+    return next((found for each in names if (found := element.find(name(each))) is not None), None)
+
+
+def _read_points(element: Element | None) -> dict[int, str]:
+    """Return the stored words or values by their index. Names of several levels are joined."""
+    found: dict[int, str] = {}
+    if element is None:
+        return found
+    points = list(element.iter(name("c:pt")))
+    for point in points:
+        index = point.get("idx") or ""
+        words = point.findtext(name("c:v")) or ""
+        if index.isdecimal() and words:
+            at = int(index)
+            found[at] = f"{words} {found[at]}" if at in found else words
+    if not points and (words := element.findtext(name("c:v"))):
+        found[0] = words
+    return found
+
+
+def read_diagram(root: Element) -> Iterator[str]:
+    """Yield the words of a SmartArt diagram's points in their order."""
+    for point in root.iter(name("dgm:pt")):
+        if point.get("type") in (None, "node", "asst"):
+            for paragraph in point.iter(name("a:p")):
+                if words := "".join(text.text or "" for text in paragraph.iter(name("a:t"))).strip():
+                    yield words
+
+
+# Raised and lowered marks, equations ---------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
+# Raised letters that belong to the number before them.
+_ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  # noqa: SIM905
+
+
+def mark_raised(before: str, words: str) -> str:
+    """Return raised ``words`` as they are written on a line, behind what stands ``before``.
+
+    A number or a single letter is set off, so that it joins no other: 10^6, $320^1, Total^a. Others stay: 1st, Acme™.
+    """
+    mark = words.strip()
+    if not mark or not before.strip() or before[-1].isspace():
+        return words
+    if before[-1].isdigit():
+        return words if mark.casefold() in _ORDINALS or (not mark[0].isalnum() and len(mark) == 1) else f"^{words}"
+    return f"^{words}" if _NUMBER.fullmatch(mark) or (len(mark) == 1 and mark.isalnum()) else words
+
+
+def mark_lowered(before: str, words: str) -> str:
+    """Return lowered ``words``: a number behind a digit is set off (10_2), all else stays (H2O)."""
+    return f"_{words}" if before[-1:].isdigit() and words[:1].isdigit() else words
+
+
+def write_equation(element: Element) -> str:
+    """Return an equation (OMML) on one line: a/b, x^2, x_i, √(x), in the order in which it is read."""
+    return "".join(_write_math(element)).strip()
+
+
+def _write_math(element: Element) -> Iterator[str]:
+    local = etree.QName(element).localname if isinstance(element.tag, str) else ""
+    if local == "t":
+        yield element.text or ""
+        return
+
+    def part(of: str) -> str:
+        found = element.find(name(f"m:{of}"))
+        return "".join(_write_math(found)).strip() if found is not None else ""
+
+    def grouped(words: str) -> str:
+        return words if len(words) < 2 or words.isalnum() or (words[0] == "(" and words[-1] == ")") else f"({words})"
+
+    match local:
+        case "f":
+            yield f"{grouped(part('num'))}/{grouped(part('den'))}"
+        case "sSup":
+            yield f"{grouped(part('e'))}^{grouped(part('sup'))}"
+        case "sSub":
+            yield f"{grouped(part('e'))}_{grouped(part('sub'))}"
+        case "sSubSup":
+            yield f"{grouped(part('e'))}_{grouped(part('sub'))}^{grouped(part('sup'))}"
+        case "rad":
+            yield f"{part('deg')}√{grouped(part('e'))}"
+        case "nary":
+            sign = element.find(f"{name('m:naryPr')}/{name('m:chr')}")
+            limits = "".join(
+                f"{mark}{grouped(words)}" for mark, words in (("_", part("sub")), ("^", part("sup"))) if words
+            )
+            yield f"{sign.get(name('m:val')) if sign is not None else '∫'}{limits} {part('e')}"
+        case "d":
+            yield f"({', '.join(''.join(_write_math(each)) for each in element.iterchildren(name('m:e')))})"
+        case "func":
+            yield f"{part('fName')} {grouped(part('e'))}"
+        case "rPr" | "ctrlPr":
+            return
+        case _:
+            for child in element:
+                yield from _write_math(child)

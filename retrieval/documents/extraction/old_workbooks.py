@@ -1,0 +1,190 @@
+"""Workbooks of Excel 5 to 2003 (XLS), also those that are XML."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import xlrd
+from lxml import etree
+
+from retrieval.documents.extraction.archive import parse_xml
+from retrieval.documents.extraction.cell_tables import Cell
+from retrieval.documents.extraction.decoding import canonical, decode
+from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.number_formats import show_value
+from retrieval.documents.extraction.sheets import Area, Sheet, extract_plainly, write_sheets
+from retrieval.documents.extraction.tabular import extract_table
+from retrieval.documents.formats import XML_WORKBOOK, is_text_table
+from retrieval.exceptions import DocumentRejected
+from retrieval.media_types import CSV, HTML
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
+
+_NAMED_FORMATS = {
+    "General Date": "yyyy-mm-dd hh:mm",
+    "Short Date": "yyyy-mm-dd",
+    "Medium Date": "yyyy-mm-dd",
+    "Long Date": "yyyy-mm-dd",
+    "Short Time": "h:mm",
+    "Medium Time": "h:mm AM/PM",
+    "Long Time": "h:mm:ss",
+    "Fixed": "0.00",
+    "Standard": "#,##0.00",
+    "Percent": "0.00%",
+    "Scientific": "0.00E+00",
+    "Currency": "$#,##0.00",
+    "Euro Currency": "[$€]#,##0.00",
+    "Yes/No": '"Yes";"Yes";"No"',
+    "True/False": '"True";"True";"False"',
+    "On/Off": '"On";"On";"Off"',
+}
+
+
+def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    if data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml") and XML_WORKBOOK in data:
+        return _extract_xml(data, filename, limits)
+    if is_text_table(data):
+        return _extract_page(data, filename) if b"<table" in data.lower() else _extract_text(data, filename, limits)
+    try:
+        workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
+    except MemoryError:
+        raise
+    except Exception as error:  # the library raises anything; the other one reads the file, and that is said
+        if "encrypted" not in str(error):
+            return extract_plainly(data, filename, media_type, limits)
+        raise DocumentRejected(
+            f"{filename} is password-protected: save it as .xlsx in Excel and upload that."
+        ) from error
+    sheets = workbook.sheets()
+    hidden = [canonical(sheet.name) for sheet in sheets if sheet.visibility]
+    shown = [_read_old_sheet(sheet) for sheet in sheets if not sheet.visibility]
+    return write_sheets(shown, filename, "", limits, leave_out("sheets", hidden))
+
+
+def _read_old_sheet(sheet: Any) -> Sheet:
+    merged = [Area(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
+    read = Sheet(canonical(sheet.name), merged=merged)
+    for row in range(sheet.nrows):
+        for column, cell in enumerate(sheet.row(row)):
+            number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
+            value = _old_value(cell, number_format, sheet.book.datemode)
+            if words := " ".join(canonical(show_value(value, number_format)).split()):
+                read.rows.setdefault(row + 1, {})[column + 1] = Cell(words, not isinstance(value, str))
+    read.notes = {(row + 1, column + 1): canonical(note.text) for (row, column), note in sheet.cell_note_map.items()}
+    rows, columns = (
+        {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
+        for found in (sheet.rowinfo_map, sheet.colinfo_map)
+    )
+    read.drop_hidden(rows, columns)
+    return read
+
+
+def _old_value(cell: Any, number_format: str, datemode: int) -> object:
+    """The value of a cell, of the types that openpyxl gives; empty for an empty cell."""
+    match cell.ctype:
+        case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
+            return timedelta(days=cell.value)
+        case xlrd.XL_CELL_DATE:
+            moment = xlrd.xldate.xldate_as_datetime(cell.value, datemode)
+            return moment.time() if 0 <= cell.value < 1 else moment
+        case xlrd.XL_CELL_BOOLEAN:
+            return bool(cell.value)
+        case xlrd.XL_CELL_ERROR:
+            return xlrd.error_text_from_code[cell.value]
+    return cell.value
+
+
+def _extract_text(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
+    return replace(extract_table(data, filename, CSV, limits), media_type=CSV)
+
+
+def _extract_page(data: bytes, filename: str) -> ExtractedText:
+    """Return the page as Markdown; the first row of a table without header cells is its header."""
+    root = parse_html(decode(data, filename, html=True), filename)
+    if root is None:
+        return ExtractedText("")
+    for table in root.iter("table"):
+        first = next(table.iter("tr"), None)
+        if first is not None and next(table.iter("th"), None) is None:
+            for cell in first.iter("td"):
+                cell.tag = "th"
+    return with_structure(f"{convert_html(root)}\n", media_type=HTML)
+
+
+# XML -----------------------------------------------------------------------------------------------------------------
+
+
+def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
+    root = parse_xml(data)
+    formats = {
+        _get(style, "ID"): _get(each, "Format")
+        for style in root.iter("{*}Style")
+        for each in style.iter("{*}NumberFormat")
+    }
+    shown, hidden = [], []
+    for sheet in root.iter("{*}Worksheet"):
+        name = canonical(_get(sheet, "Name"))
+        if sheet.findtext("{*}WorksheetOptions/{*}Visible") in ("SheetHidden", "SheetVeryHidden"):
+            hidden.append(name)
+        else:
+            shown.append(_read_xml_sheet(sheet, name, formats))
+    title = canonical(root.findtext("{*}DocumentProperties/{*}Title") or "")
+    return write_sheets(shown, filename, title, limits, leave_out("sheets", hidden))
+
+
+def _get(element: etree._Element, name: str) -> str:
+    return element.get(f"{{urn:schemas-microsoft-com:office:spreadsheet}}{name}") or ""
+
+
+def _place(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
+    """Yield rows, columns or cells with their numbers; one may say its own, and how many it takes the place of."""
+    at = 0
+    for element in elements:
+        at = int(_get(element, "Index") or at + 1)
+        yield at, element
+        at += int(_get(element, extent) or 0)
+
+
+def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -> Sheet:
+    merged: list[Area] = []
+    read = Sheet(name, merged=merged)
+    hidden: set[int] = set()
+    for row_at, row in _place(sheet.iterfind("{*}Table/{*}Row"), "Span"):
+        if _get(row, "Hidden") == "1":
+            hidden.add(row_at)
+        for at, cell in _place(row.iterfind("{*}Cell"), "MergeAcross"):
+            value = cell.find("{*}Data")
+            kind = _get(value, "Type") if value is not None else ""
+            text = "".join(value.itertext()) if value is not None else ""
+            number_format = formats.get(_get(cell, "StyleID") or _get(row, "StyleID"), "")
+            shown = show_value(_read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
+            if words := " ".join(canonical(shown).split()):
+                read.rows.setdefault(row_at, {})[at] = Cell(words, kind != "String")
+            for note in cell.iterfind("{*}Comment/{*}Data"):
+                read.notes[row_at, at] = canonical("".join(note.itertext()))
+            across, down = (int(_get(cell, f"Merge{way}") or 0) for way in ("Across", "Down"))
+            if across or down:
+                merged.append(Area(row_at, at, row_at + down, at + across))
+    columns = {
+        number
+        for at, column in _place(sheet.iterfind("{*}Table/{*}Column"), "Span")
+        if _get(column, "Hidden") == "1"
+        for number in range(at, at + 1 + min(int(_get(column, "Span") or 0), 1_000))
+    }
+    read.drop_hidden(hidden, columns)
+    return read
+
+
+def _read_xml_value(kind: str, text: str) -> object:
+    match kind:
+        case "Number":
+            return float(text)
+        case "Boolean":
+            return text == "1"
+        case "DateTime":
+            return datetime.fromisoformat(text)
+    return text

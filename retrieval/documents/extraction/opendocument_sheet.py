@@ -1,0 +1,252 @@
+"""ODS: the tables of an OpenDocument spreadsheet, and how OpenDocument files are opened."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+
+from lxml import etree
+
+from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
+from retrieval.documents.extraction.cell_tables import Cell
+from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.number_formats import show_value
+from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
+from retrieval.exceptions import DocumentRejected
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
+
+Element = etree._Element
+
+NAMESPACES = {
+    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
+    "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
+    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+    "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
+    "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
+    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "form": "urn:oasis:names:tc:opendocument:xmlns:form:1.0",
+    "math": "http://www.w3.org/1998/Math/MathML",
+    "xlink": "http://www.w3.org/1999/xlink",
+    "xml": "http://www.w3.org/XML/1998/namespace",
+}
+_MOST_COLUMNS = 16_384
+_SPACES = re.compile(" {2,}")
+_SPACE = re.compile(r"[ \t\n]+")
+
+
+def name(prefixed: str) -> str:
+    """The name of an element or attribute as lxml has it."""
+    prefix, _, local = prefixed.partition(":")
+    return f"{{{NAMESPACES[prefix]}}}{local}"
+
+
+# Comments, tracked deletions and the descriptions of pictures are no words of the document; tables are read apart.
+_NOT_READ = frozenset(
+    map(
+        name,
+        ("office:annotation", "text:tracked-changes", "text:note-citation", "svg:title", "svg:desc", "table:table"),
+    )
+)
+
+
+def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
+    """The root of the document's content, and its title or nothing.
+
+    Raises: DocumentRejected for a file that is encrypted, or larger than a document.
+    """
+    check_archive(data, filename, limits, refused=ENTITY)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = set(archive.namelist())
+        if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.")
+        root = parse_xml(archive.read("content.xml"))
+        meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
+    title = meta.find(f".//{name('dc:title')}") if meta is not None else None
+    return root, plain_title(canonical(title.text or "")) if title is not None else ""
+
+
+def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
+    """The names of the styles of which an attribute of the properties has this value."""
+    return {
+        style.get(name("style:name"))
+        for style in root.iter(name("style:style"))
+        if (found := style.find(name(properties))) is not None and found.get(name(attribute)) == value
+    }
+
+
+def read_words(element: Element) -> str:
+    """The words of a paragraph or cell: white space becomes one space, line breaks are kept, footnotes
+    are in brackets.
+    """
+    return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
+
+
+def _pieces(element: Element) -> Iterator[str]:
+    if element.text:
+        yield _SPACE.sub(" ", element.text)
+    for child in element:
+        if isinstance(child.tag, str) and child.tag not in _NOT_READ:
+            if child.tag == name("text:s"):
+                yield " "
+            elif child.tag == name("text:note"):
+                yield f" ({' '.join(read_words(child).split())})"
+            elif child.tag in (name("draw:frame"), name("text:p")):
+                # A box of text inside of a paragraph, and the paragraphs in it.
+                yield " "
+                yield from _pieces(child)
+                yield " "
+            elif child.tag == name("text:tab"):
+                yield "\t"
+            elif child.tag == name("text:line-break"):
+                yield "\n"
+            else:
+                yield from _pieces(child)
+        if child.tail:
+            yield _SPACE.sub(" ", child.tail)
+
+
+def list_rows(table: Element) -> Iterator[Element]:
+    """The rows, also those in groups, but none of a table inside of a cell."""
+    rows = table.iter(name("table:table-row"))
+    return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
+
+
+def read_number(element: Element, what: str) -> int:
+    return int(element.get(name(f"table:number-{what}")) or 1)
+
+
+# A cell or a row with words may say that it is repeated; so often it never is.
+_MOST_CELLS = 1_000_000
+_CHART = re.compile(r"Object [^/]*/content\.xml")
+_SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")
+_SHOWN_TIME = re.compile(r"\d{1,2}:\d{2}.*")
+
+
+def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    root, title = load_content(data, filename, limits)
+    not_shown = find_styles(root, "style:table-properties", "table:display", "false")
+    shown, hidden = [], []
+    for table in root.iter(name("table:table")):
+        if table.get(name("table:style-name")) in not_shown:
+            hidden.append(canonical(table.get(name("table:name")) or ""))
+        else:
+            shown.append(_read_sheet(table, filename))
+    left_out = leave_out("sheets", hidden) + leave_out("charts", list(_list_charts(data)))
+    return write_sheets(shown, filename, title, limits, left_out)
+
+
+def _list_charts(data: bytes) -> Iterator[str]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for entry in filter(_CHART.fullmatch, archive.namelist()):
+            for chart in parse_xml(archive.read(entry)).iter("{*}chart"):
+                title = chart.find("{*}title")
+                yield (read_words(title) if title is not None else "") or "chart"
+
+
+def _read_sheet(table: Element, filename: str) -> Sheet:
+    merged: list[Area] = []
+    sheet = Sheet(canonical(table.get(name("table:name")) or ""), merged=merged)
+    count = 0
+    row_at = 1
+    hidden: list[range] = []
+    for row in list_rows(table):
+        repeated = max(1, read_number(row, "rows-repeated"))
+        if _is_hidden(row, "table:table-row-group"):
+            hidden.append(range(row_at, row_at + repeated))
+        cells: dict[int, Cell] = {}
+        at = 1
+        for element in row:
+            if element.tag not in (name("table:table-cell"), name("table:covered-table-cell")):
+                continue
+            times = max(1, read_number(element, "columns-repeated"))
+            words = " ".join(_read_value(element).split()) if element.tag == name("table:table-cell") else ""
+            if words:
+                count += times * repeated
+                if count > _MOST_CELLS:
+                    raise DocumentRejected(
+                        f"{filename} holds more than {_MOST_CELLS:,} cells: split it into smaller files."
+                    )
+                kind = element.get(name("office:value-type"))
+                cells |= dict.fromkeys(range(at, at + times), Cell(words, kind not in (None, "string")))
+                rows, columns = (read_number(element, f"{of}-spanned") for of in ("rows", "columns"))
+                if rows > 1 or columns > 1:
+                    merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
+            for note in element.iterchildren(name("office:annotation")):
+                sheet.notes[row_at, at] = " ".join(map(read_words, note.iter(name("text:p"))))
+            at += times
+        if cells:
+            sheet.rows |= dict.fromkeys(range(row_at, row_at + repeated), cells)
+        row_at += repeated
+    drawn = f"{{{NAMESPACES['draw']}}}"
+    for shape in table.iter(f"{drawn}*"):
+        sheet.beside.append("\n".join(map(read_words, shape.iterchildren(name("text:p")))))
+    sheet.drop_hidden(
+        {at for rows in hidden for at in rows if at in sheet.rows},
+        {at for at in _list_hidden_columns(table) if at <= _MOST_COLUMNS},
+    )
+    return sheet
+
+
+def _is_hidden(element: Element, group: str) -> bool:
+    """Return whether a row or column is hidden, other than by a filter or as part of a group."""
+    is_collapsed = element.get(name("table:visibility")) == "collapse"
+    return is_collapsed and next(element.iterancestors(name(group)), None) is None
+
+
+def _list_hidden_columns(table: Element) -> Iterator[int]:
+    at = 1
+    for column in table.iter(name("table:table-column")):
+        repeated = read_number(column, "columns-repeated")
+        if _is_hidden(column, "table:table-column-group"):
+            yield from range(at, min(at + repeated, _MOST_COLUMNS))
+        at += repeated
+
+
+def _read_value(cell: Element) -> str:
+    """Return what the program showed in the cell, in the form of :mod:`number_formats`."""
+    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
+    kind = cell.get(name("office:value-type"))
+    if kind == "date":
+        return _show_date(words, cell.get(name("office:date-value")) or "")
+    if kind not in ("float", "currency", "percentage"):
+        return words or canonical(cell.get(name("office:string-value")) or "")
+    value = float(cell.get(name("office:value")) or "nan")
+    if value != value:
+        return words
+    if not words or (value == 0 and not any(map(str.isalnum, words))):
+        return show_value(value, "0.##########%" if kind == "percentage" else "General")
+    shown = _SHOWN_NUMBER.search(words)
+    plain = _find_plain(shown[0], abs(value)) if shown else ""
+    if not shown or not plain:
+        return words
+    before, behind = words[: shown.start()], words[shown.end() :]
+    if value < 0 and "-" not in before and "−" not in before:
+        before, behind = f"-{before.replace('(', '')}", behind.replace(")", "")
+    return f"{before}{plain}{behind}"
+
+
+def _find_plain(shown: str, value: float) -> str:
+    """Return the digits with a point before the decimals and no other mark, as the value tells; empty if none fits."""
+    for scaled in (value, value * 100, value / 1e3, value / 1e6):
+        for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
+            whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]
+            if decimals.isdigit() or not decimals:
+                plain = f"{whole}.{decimals}" if decimals else whole
+                if abs(float(plain) - scaled) <= 0.51 * 10 ** -len(decimals):
+                    return plain
+    return ""
+
+
+def _show_date(words: str, value: str) -> str:
+    """Return a day with its month and year as ISO 8601, and the time that is shown; parts of a date as they are."""
+    day, _, time = value.partition("T")
+    numbers = re.findall(r"\d+", words)
+    is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))
+    if not is_whole and words:
+        return words
+    clock = _SHOWN_TIME.search(words)
+    return f"{day} {clock[0] if clock else '' if words else time[:5]}".strip()
