@@ -185,6 +185,23 @@ def test_references_that_lead_to_no_heading_are_no_contents():
     assert "Title 8" in read(f"<h2>References</h2><ol>{notes}</ol>").text
 
 
+def test_a_table_of_links_behind_a_heading_is_no_menu_and_one_named_so_is():
+    menu = "<div id='nav'><h3>Overview</h3><ul><li><a href='/a'>Packages</a><li><a href='/b'>Teams</a></ul></div>"
+    rows = "".join(
+        f"<tr><td><a href='/{n}'>Team {n}</a></td><td><a href='mailto:t{n}@x.example'>t{n}</a></td></tr>"
+        for n in range(9)
+    )
+    page = f"<html><body><div>{menu}<h1>Teams</h1><table><tr><th>Name<th>Mail</tr>{rows}</table></div></body></html>"
+    text = extract(page.encode(), "x.html").text
+    assert "| Team 8 | t8 |" in text
+    assert "Packages" not in text
+
+
+def test_what_stands_between_the_rows_of_a_table_is_read():
+    page = "<table><form><select><option>Ferry A</option></select></form><tr><td>a<td>b</tr><tr><td>1<td>2</tr></table>"
+    assert body_of(page) == "Ferry A\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
 def test_much_text_outside_the_main_part_is_named():
     inside, outside = "Inside words are here. " * 300, "Outside words were here. " * 60
     extracted = read(f"<main><p>{inside}</p></main><div>{outside}</div>")
