@@ -23,6 +23,9 @@ _MAIN_SHARE = {"main": 0.5, "article": 0.75}
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
+_IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
+# Names of elements that are ways to other pages, if they are made of links.
+_MENUS = frozenset({"nav", "navbar", "navigation", "menu", "sidebar", "topnav", "sidenav", "main-menu", "site-nav"})
 # What DocBook, Sphinx and others call the ways to other pages.
 _FURNITURE_CLASSES = frozenset(
     """
@@ -166,12 +169,13 @@ def _is_furniture(element: etree._Element) -> bool:
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     if not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split()):
         return True
-    if element.tag != "aside":
+    names = " ".join(element.get(name) or "" for name in ("class", "id", "aria-label"))
+    if element.tag != "aside" and (element.get("id") or "").lower() not in _MENUS:
         return False
     # An aside is a note, unless it is made of links or says that it is something else.
-    names = " ".join(element.get(name) or "" for name in ("class", "id", "aria-label"))
-    letters = _count_letters(text_of(element))
-    return bool(_ASIDE_FURNITURE.search(names)) or _count_letters(_unlinked_text(element)) < letters / 2
+    if element.tag == "aside" and _ASIDE_FURNITURE.search(names):
+        return True
+    return _count_letters(_unlinked_text(element)) < _count_letters(text_of(element)) / 2
 
 
 def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
@@ -232,13 +236,16 @@ def _drop_contents(root: etree._Element) -> None:
         leads = bool(mark) and (bool(page) or unquote(place) in places)
         links[element] = leads if is_link else sum(links[child] for child in inner)
     dropped: set[etree._Element] = set()
-    is_before_headings = any(element.tag in HEADINGS for element in elements)
+    # Those that have a heading behind them, and none before or within them.
+    headed = {above for element in elements if element.tag in HEADINGS for above in (element, *element.iterancestors())}
+    is_before_headings = bool(headed)
     for element in elements:
         is_before_headings = is_before_headings and element.tag not in HEADINGS
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            entries = sum(1 for _ in element.iter("a")) if is_before_headings else links[element]
+            is_menu = is_before_headings and element not in headed
+            entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
                 parent = element.getparent()
@@ -277,6 +284,10 @@ def _drop_ways(root: etree._Element) -> None:
 
 def _tidy(root: etree._Element) -> None:
     """Drop what answers nothing, and write out what Markdown has no form for."""
+    for table in list(root.iter("table")):
+        for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
+            # A browser shows it before the table.
+            table.addprevious(stray)
     _drop_contents(root)
     _drop_ways(root)
     _write_fields(root)
@@ -388,7 +399,8 @@ def _open_boxes(root: etree._Element) -> None:
             cells = [cell for row in _rows_of(table) if len(row) > 1 for cell in row]
             is_layout = not cells or max(_count_letters(text_of(cell)) for cell in cells) > _LONGEST_CELL
             for each in reversed(inner if not is_layout else []):
-                _replace(each, "; ".join(", ".join(map(_flatten, row)) for row in _rows_of(each)))
+                rows = (", ".join(filter(None, map(_flatten, row))) for row in _rows_of(each))
+                _replace(each, "; ".join(filter(None, rows)))
         if is_layout or all(len(row) < 2 for row in _rows_of(table)):
             for row in _rows_of(table):
                 for part in row:

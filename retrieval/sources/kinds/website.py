@@ -48,7 +48,7 @@ _MOST_CHARACTERS = 3 * 2**20
 
 # Directives with a value; any other word before a colon is the name of a robot.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
-_REFRESH = re.compile(r"\s*(\d{1,6})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?[\"']?([^\"'\s]+)", re.I)
+_REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
 
 

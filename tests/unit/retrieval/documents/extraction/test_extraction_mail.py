@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 
 from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import explain
 
 FROM = "From: Ann <ann@example.org>\nSubject: Visit\nMIME-Version: 1.0\n"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 EVENT = (
-    "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nSUMMARY:Crane check\nDTSTART;TZID=Europe/Amsterdam:20260412T080000\n"
-    "DTEND;TZID=Europe/Amsterdam:20260412T093000\nLOCATION:Hall 5\\, gate 2\n"
+    "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nSUMMARY:Crane check\n"
+    "DTSTART;TZID=Europe/Amsterdam:20260412T080000\nDTEND;TZID=Europe/Amsterdam:20260412T093000\n"
+    "LOCATION:Hall 5\\, gate 2\n"
     'ORGANIZER;CN="Bos, Ann":mailto:ann@example.org\nATTENDEE;PARTSTAT=ACCEPTED;CN=Bob:mailto:bob@example.org\n'
     "END:VEVENT\nEND:VCALENDAR"
 )
@@ -40,7 +40,7 @@ def read(body, name="a.eml"):
 
 
 def said(extracted):
-    return explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return {each.kind: (each.names, each.count) for each in extracted.left_out}
 
 
 def in_order(text, *words):
@@ -57,12 +57,12 @@ HTML = "text/html; charset=utf-8"
     "body",
     [
         multi("mixed", part("Words one."), IMAGE, part("Words two."), part("Words three.")),
-        multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words <i>two</i>.</p><p>Words three.</p>", HTML)),
+        multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words <i>two</i>.</p>Words three.", HTML)),
         multi("mixed", part("Words one."), part("<p>Words two.</p>", HTML), part("Words three.")),
         multi(
             "alternative",
             part("Words one."),
-            multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words two. Words three.</p>", HTML), boundary="M"),
+            multi("mixed", part("Words one.", HTML), IMAGE, part("Words two. Words three.", HTML), boundary="M"),
         ),
         multi("related", part("<p>Words one. Words two. Words three.</p>", HTML), IMAGE),
         multi(
@@ -80,7 +80,8 @@ HTML = "text/html; charset=utf-8"
 def test_all_words_are_read_in_the_order_of_their_parts(body):
     extracted = read(body)
     assert in_order(extracted.text, "Words one.", "Words two.", "Words three.")
-    assert "smime" not in extracted.text + said(extracted)
+    assert "smime" not in extracted.text
+    assert not said(extracted)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_all_words_are_read_in_the_order_of_their_parts(body):
         ("The pool opens at 7. Bring a towel, a lock and some soap for the shower.", "<div></div>", ["towel"], []),
         ("Our offer ends on Friday, so hurry to the shop.", "<p>The sauna is closed in May for repairs.</p>",
          ["offer ends", "sauna is closed"], []),
-        ("This browser costs 5 euro, and the HTML course 9.", "<p>This browser costs 5 euro, and the HTML course 9.</p>",
+        ("This browser costs 5 euro, the HTML course 9.", "<p>This browser costs 5 euro, the HTML course 9.</p>",
          ["costs 5"], []),
     ],
 )  # fmt: skip
@@ -128,8 +129,10 @@ def test_an_invitation_says_what_when_where_and_who():
         ("DTSTART;TZID=\"A/B\":20260412T080000\nDTEND;TZID=C:20260412T100000", "08:00 (A/B) to 10:00 (C)"),
         ("DTSTART:20260412T080000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;COUNT=5",
          "Repeats: every 2 weeks, on Monday, Wednesday, 5 times"),
-        ("DTSTART:20260412\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20261231", "every month, on last Friday, until Thursday 2026-12-31"),
-        ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000", "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
+        ("DTSTART:20260412\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20261231",
+         "every month, on last Friday, until Thursday 2026-12-31"),
+        ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000",
+         "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
         ("STATUS:CANCELLED\nDTSTART:20260412", "Status: Cancelled"),
         ("DESCRIPTION:Bring\\n\\nthe lo\n ng rope\\; and\n  gloves", "Bring\n\nthe long rope; and gloves"),
         ("DUE:20260501\nPERCENT-COMPLETE:40", "Due: Friday 2026-05-01\nPercent complete: 40"),
@@ -185,7 +188,7 @@ def test_a_package_of_outlook_is_opened_or_named():
     properties = struct.pack("<IHHII", 1, 0x0102, 0x1009, 1, len(rich)) + rich + bytes(-len(rich) % 4)
     assert "The ferry leaves at 9." in package(tnef(attribute(1, 0x9003, 6, properties)), plain="").text
     for damaged in (tnef(), tnef(*attached)[:-30], b"\x78\x9f\x3e\x22", b"nothing"):
-        assert said(package(damaged)).startswith("Not read: 1 package of Outlook (")
+        assert list(said(package(damaged))) == ["outlook"]
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +226,7 @@ def test_opaque_signed_mail_is_read_and_encrypted_mail_is_named(signer):
         part("-----BEGIN PGP MESSAGE-----\n\nhQEMA4\n=abcd\n-----END PGP MESSAGE-----"),
     ):
         extracted = read(body)
-        assert said(extracted).startswith("Not read: 1 encrypted part (")
+        assert list(said(extracted)) == ["encrypted"]
         assert "hQEMA4" not in extracted.text
 
 
@@ -236,7 +239,8 @@ def test_signed_content_may_come_in_pieces_of_unknown_length():
 
 
 def test_what_pgp_adds_to_signed_words_is_left_out():
-    body = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nGate 4.\n-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
+    signature = "-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
+    body = f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nGate 4.\n{signature}"
     assert read(part(body)).text.endswith("\n\nGate 4.\n")
 
 
@@ -252,7 +256,7 @@ def test_reports_are_read_and_pieces_are_named():
     )
     assert "Received" not in text
     piece = "Content-Type: message/partial; id=7; number=2; total=3\n\nSubject: x\n\nwords"
-    assert "1 piece of a longer message" in said(read(piece))
+    assert list(said(read(piece))) == ["partial"]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +280,7 @@ def test_attachments_without_a_name_are_read_by_their_type_and_strange_ones_are_
     strange = part("AAAAAAAA", "application/x-strange; name=a.xyz", "Content-Transfer-Encoding: base64")
     extracted = read(multi("mixed", part("x"), table, strange))
     assert [member.name for member in extracted.members] == ["attachment.csv"]
-    assert said(extracted) == "Not read: 1 unreadable file (a.xyz)."
+    assert said(extracted) == {"unreadable": (("a.xyz",), 1)}
 
 
 def test_a_mailbox_has_a_member_for_each_message():
@@ -310,7 +314,7 @@ def test_a_message_that_apple_mail_keeps_is_read():
 @pytest.mark.parametrize("name", ["page.mht", "page.mhtml", "page.doc", "page"])
 def test_a_saved_page_is_read_with_its_frames(name):
     page = part(
-        "<html><head><title>Canteen</title></head><body><p>Soup and caf=E9 at 11:30.</p><iframe src=3D'cid:f@x'></body></html>",
+        "<html><title>Canteen</title><body><p>Soup and caf=E9 at 11:30.</p><iframe src=3D'cid:f@x'></body></html>",
         "text/html; charset=windows-1252", "Content-Transfer-Encoding: quoted-printable", "Content-ID: <main@x>",
     )  # fmt: skip
     frame = part("<p>Closed on Monday.</p>", "text/html", "Content-ID: <f@x>")
