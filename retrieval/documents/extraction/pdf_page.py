@@ -210,13 +210,13 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 def read_page(page: Any) -> PrintedPage:
     """The lines in the order in which the file writes them, which is not always that of reading."""
     left, bottom, right, top = page.get_bbox()
-    width, height = max(right - left, 1.0), max(top - bottom, 1.0)
+    size = max(right - left, 1.0), max(top - bottom, 1.0)
+    sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
     textpage = page.get_textpage()
     try:
-        writer = _Writer(textpage)
         turned = _find_turn(textpage)
-        if turned in (90, 270):
-            width, height = height, width
+        writers = {angle: _Writer(textpage) for angle in sizes}
+        writer = writers[turned]
         loose = pdfium_c.FS_RECTF()
         sides = [c_double() for _side in range(4)]
         places = [byref(side) for side in sides]
@@ -246,25 +246,33 @@ def read_page(page: Any) -> PrintedPage:
                 continue
             if not (left <= (x1 + x2) / 2 <= right and bottom <= (y1 + y2) / 2 <= top):
                 continue  # beside the paper
-            box = (x1 - left, top - y2, x2 - left, top - y1)
-            if turned:
-                box = turn_box(box, turned, width, height)
+            angle = _angle_of(textpage, index)
+            writer = writers[angle]
+            box = turn_box((x1 - left, top - y2, x2 - left, top - y1), angle, *sizes[angle])
             writer.add("-" if is_hyphen else ligature or chr(code), box, index)
             if is_hyphen:
                 writer.end_line()
-        writer.end_line()
+        for writer in writers.values():
+            writer.end_line()
         words = textpage.get_text_bounded()
     finally:
         textpage.close()
-    turned = (page.get_rotation() - turned) % 360
-    return PrintedPage(width, height, writer.lines, turned, words, unmapped / count, controls / count)
+    aside = [line for angle, writer in writers.items() if angle != turned for line in writer.lines]
+    shown = (page.get_rotation() - turned) % 360
+    lines = writers[turned].lines
+    return PrintedPage(*sizes[turned], lines, shown, words, unmapped / count, controls / count, aside)
+
+
+def _angle_of(textpage: Any, index: int) -> int:
+    """By how many degrees, clockwise, the page is to be turned for a character to be upright."""
+    return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
 def _find_turn(textpage: Any) -> int:
     """By how many degrees, clockwise, the page is to be turned for most of its text to be upright."""
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
-        round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
+        _angle_of(textpage, index)
         for index in range(0, max(0, count), max(1, count // _SAMPLED_ANGLES))
         if pdfium_c.FPDFText_GetUnicode(textpage, index) > 0x20
     )
@@ -287,9 +295,9 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 
     Signs of which it is unknown what they mean are taken out of the page.
     """
-    text = "".join(line.text for line in printed.lines)
+    text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
-        printed.lines = []
+        printed.lines, printed.aside = [], []
         return True
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:

@@ -54,7 +54,8 @@ class PrintedPage:
     ``width`` and ``height`` are in points, of the page held so that its text is upright; to be as it is shown, it is
     turned by so many degrees, clockwise. ``words`` is the text as the library gives it,
     ``unmapped`` the share of signs in fonts that do not say what they mean,
-    ``controls`` that of signs without any meaning.
+    ``controls`` that of signs without any meaning. ``aside`` are lines that are turned against the others, with boxes
+    of the page held so that they are upright.
     """
 
     width: float
@@ -64,6 +65,7 @@ class PrintedPage:
     words: str = ""
     unmapped: float = 0.0
     controls: float = 0.0
+    aside: list[PrintedLine] = field(default_factory=list)
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
@@ -189,7 +191,7 @@ _LEVEL = 0.5
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
     """``lines`` as they are read, the parts of a row joined unless a column ends between them."""
-    return _join_rows(_by_place(list(lines)) if _jumps_up(lines, height) else _part_columns(lines))
+    return _join_rows(_part_columns(_by_place(list(lines)) if _jumps_up(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
