@@ -29,9 +29,13 @@ from retrieval.index.distribution import nodes
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.metrics import latest_gauge
 from retrieval.key_limits import limits_of
+from retrieval.models import Document
 from retrieval.sources.states import count_states
 
 DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
+LEFT_OUT = latest_gauge(
+    "ragsite_documents_not_wholly_read", "Documents of whose file something was not read, by kind.", ["kind"]
+)
 INCONSISTENCIES = latest_gauge(
     "ragsite_index_inconsistencies", "What the last index check found and is not repaired, by kind.", ["kind"]
 )
@@ -97,6 +101,8 @@ def _count_rows() -> Finding:
     """
     for status, number in readiness.documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
+    for kind, number in Document.objects.count_left_out().items():
+        LEFT_OUT.labels(kind=kind).set(number)
     for kind, number in last_counts().items():
         INCONSISTENCIES.labels(kind=kind).set(number)
     rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -473,6 +474,11 @@ def file_sandbox() -> Finding:
     if state.missing_guards:
         read = "No file is read" if settings.SANDBOX_REQUIRED else "Files are read without these guards"
         return Finding(Health.DEGRADED, f"{read}, which this machine lacks: {', '.join(state.missing_guards)}.")
+    if not find_spec("xberg"):
+        return Finding(
+            Health.DEGRADED,
+            "The package xberg is not installed: old Office files, RTF, notebooks and markup are not read.",
+        )
     return Finding()
 
 

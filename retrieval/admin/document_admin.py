@@ -234,6 +234,12 @@ class HoldsInstructionsFilter(ConditionFilter):
     conditions = {"yes": (_("Yes"), Q(instruction_count__gt=0)), "no": (_("No"), Q(instruction_count=0))}
 
 
+class UnreadFilter(ConditionFilter):
+    title = _("wholly read")
+    parameter_name = "left_out"
+    conditions = {"no": (_("something was not read"), ~Q(left_out=[])), "yes": (_("Yes"), Q(left_out=[]))}
+
+
 class ReviewFilter(ConditionFilter):
     title = _("review")
     parameter_name = "review"
@@ -258,6 +264,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         "status",
         ReviewFilter,
         HoldsInstructionsFilter,
+        UnreadFilter,
         ("collection", CollectionFilter),
         ("origin", OpenRowsFilter),
         ("language", NamedValuesFilter),
@@ -333,7 +340,12 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @admin.display(description=_("error"))
     def problem(self, document: Document) -> SafeString:
-        return _fact("error", Truncator(document.error).chars(LONGEST_EXCERPT))
+        return _fact("error", Truncator(self.describe_problem(document)).chars(LONGEST_EXCERPT))
+
+    @staticmethod
+    def describe_problem(document: Document) -> str:
+        """Return why a document was not read, or what of it was not."""
+        return document.error or (_("Not read: %s") % document.not_read if document.left_out else "")
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def updated(self, document: Document) -> SafeString:
@@ -405,7 +417,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 str(document.pk): {
                     "badge": self.state(document),
                     "passages": str(document.chunk_count),
-                    "error": Truncator(document.error).chars(LONGEST_EXCERPT),
+                    "error": Truncator(self.describe_problem(document)).chars(LONGEST_EXCERPT),
                     "updated": localize(localtime(document.updated_at)),
                 }
                 for document in self.get_queryset(request).filter(pk__in=ids[:MOST_IDS])

@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from retrieval.models import Collection, Document
+from retrieval.models.left_out import KINDS
 from retrieval.search.metadata_filters import parse_metadata, validated_metadata
 from retrieval.types import DateRange, QueryClass, SearchMethod
 
@@ -219,11 +220,18 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
     trace = serializers.DictField(required=False)
 
 
+class LeftOutSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=list(KINDS))
+    count = serializers.IntegerField()
+    names = serializers.ListField(child=serializers.CharField(), help_text="The first of them, where they have names.")
+
+
 class DocumentSerializer(serializers.ModelSerializer[Document]):
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
     metadata = MetadataObjectField(read_only=True)
     url = serializers.CharField(read_only=True, help_text="Where readers find the original; may be empty.")
     notice = serializers.CharField(read_only=True, help_text="What of the file was not read; empty when all was.")
+    left_out = serializers.SerializerMethodField(help_text="What of the file was not read, by kind; `notice` says it.")
     parent = serializers.PrimaryKeyRelatedField[Document](  # type: ignore[assignment]  # named as the model's field
         read_only=True, allow_null=True, help_text="The mail or archive that it came in."
     )
@@ -244,6 +252,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "status",
             "error",
             "notice",
+            "left_out",
             "parent",
             "progress_percent",
             "attempts",
@@ -254,6 +263,10 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "ingested_at",
         ]
         read_only_fields = fields
+
+    @extend_schema_field(LeftOutSerializer(many=True))
+    def get_left_out(self, document: Document) -> list[dict[str, Any]]:
+        return [{"kind": kind, "count": count, "names": names} for kind, names, count in document.left_out]
 
 
 class UploadSerializer(KnownFieldsOnly):

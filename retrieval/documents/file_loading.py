@@ -15,7 +15,7 @@ from django.core.management.base import OutputWrapper
 from django.db import connection
 
 from retrieval.documents import ingestion
-from retrieval.documents.formats import PICTURES, is_page, serves_pages
+from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import reweigh, settle
@@ -210,7 +210,7 @@ def read_beir_corpus(path: Path) -> Iterator[Submitted]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
-        if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
+        if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS or is_litter(entry.name):
             continue
         if entry.is_dir():
             yield from _walk(entry)

@@ -28,10 +28,13 @@ from retrieval.media_types import (
     EPUB,
     FICTION_BOOK,
     HTML,
+    ICALENDAR,
     JSON,
     JSON_LINES,
     LATEX,
     MARKDOWN,
+    MBOX,
+    MHTML,
     MSG,
     NOTEBOOK,
     ODP,
@@ -89,6 +92,12 @@ _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
 _HTML_LOOKED_AT = 4096
+_LONGEST_POINTER = 1024
+_MAILBOX = re.compile(rb"From [^\r\n]{1,200}\r?\n[A-Za-z][\w-]*:")
+_CALENDAR = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,9}BEGIN:VCALENDAR\s", re.I)
+_RELATED = re.compile(rb"^content-type:\s*multipart/related\b", re.I | re.M)
+_MIME_HEADER = re.compile(rb"^(?:mime-version|content-type|received|message-id):", re.I | re.M)
+_MAIL_HEADER = re.compile(rb"^(?:from|to|subject|date|received|return-path):", re.I | re.M)
 XML_WORKBOOK = b"urn:schemas-microsoft-com:office:spreadsheet"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
@@ -216,6 +225,28 @@ def is_html(content: Content) -> bool:
     return bool(_HTML_TAG.match(left))
 
 
+def is_pointer(data: bytes) -> bool:
+    """Whether the bytes only say where Git LFS keeps the file."""
+    return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
+
+
+def is_saved_page(content: Content) -> bool:
+    """Whether a page saved with its pictures begins here, in the form of a mail, which it is not by its name."""
+    is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
+    return not is_mail_by_name and bool(_RELATED.search(_mail_headers(content.data)))
+
+
+def is_mail(content: Content) -> bool:
+    headers = _mail_headers(content.data)
+    return bool(_MIME_HEADER.search(headers)) and len(_MAIL_HEADER.findall(headers)) > 1
+
+
+def _mail_headers(data: bytes) -> bytes:
+    """Return the lines before the first empty one if the first of them is a header; else nothing."""
+    begin = data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return re.split(rb"\r?\n\r?\n", begin, maxsplit=1)[0] if re.match(rb"[A-Za-z][\w-]*:", begin) else b""
+
+
 def ole_holds(name: str) -> Recogniser:
     mark = name.encode("utf-16-le")
     return lambda content: content.data.startswith(OLE) and mark in content.data
@@ -262,6 +293,11 @@ _ENGINE = _IN + "engine:extract_by_engine"
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
 PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
 KNOWN_FORMATS = (
+    Format(
+        "a Git LFS pointer",
+        recognise=lambda content: is_pointer(content.data),
+        refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
+    ),
     Format(
         "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN,
     ),
@@ -326,7 +362,21 @@ KNOWN_FORMATS = (
     Format(
         "subtitles", ("srt", "vtt"), SUBTITLES, "subtitles", _IN + "subtitles:extract_subtitles", View.CONVERTED,
     ),
-    Format("an e-mail", ("eml",), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED),
+    Format(
+        "an e-mail", ("eml", "emlx"), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED, recognise_text=is_mail
+    ),
+    Format(
+        "a mailbox", ("mbox", "mbx"), MBOX, "MBOX", _IN + "mail:extract_mailbox", View.CONVERTED,
+        lambda content: bool(_MAILBOX.match(content.data)),
+    ),
+    Format(
+        "a saved web page", ("mht", "mhtml"), MHTML, "MHTML", _IN + "saved_page:extract_saved_page", View.CONVERTED,
+        is_saved_page,
+    ),
+    Format(
+        "a calendar", ("ics", "ical", "vcs"), ICALENDAR, "iCalendar", _IN + "calendars:extract_calendar",
+        View.CONVERTED, lambda content: bool(_CALENDAR.match(content.data)),
+    ),
     Format(
         "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
         ole_holds("__properties_version1.0"),
@@ -486,6 +536,19 @@ PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
 # Where pages keep the pictures that they show, such as screenshots.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
+
+
+# What programs leave behind for themselves, and what editors keep of the version before.
+_LITTER = re.compile(
+    r"(?:^|/)(?:__MACOSX|\.DS_Store|\._[^/]*|(?:eh)?thumbs\.db|desktop\.ini|~\$[^/]*|~WRL\d+\.tmp|\.~lock\.[^/]*|#[^/]*#"
+    r"|[^/]*~|[^/]*\.(?:bak|sw[op]))(?:/|$)",
+    re.I,
+)
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file of folders and archives is no document: left behind by a program, for itself."""
+    return bool(_LITTER.search(name))
 
 
 def is_page(name: str) -> bool:

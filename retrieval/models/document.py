@@ -1,9 +1,10 @@
-"""Documents, who may see them, and what was recognised in them or left out."""
+"""Documents, who may see them, and what was recognised in them."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -15,58 +16,12 @@ from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
 from django.db.models.lookups import In
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext, ngettext_lazy
 
 from retrieval.infrastructure.jobs import Job
 from retrieval.models.collection import CURATING, Collection, groups_of, is_active, is_superuser, user_key
+from retrieval.models.left_out import KINDS, explain, summarise
 from retrieval.models.webhook import Webhook, announce
 from retrieval.types import Reader
-
-# Sentences in the reader's language about what was not read of a file.
-
-
-_LEFT_OUT = {
-    "sheets": _("Hidden sheets were not read: %(names)s."),
-    "hidden_cells": ngettext_lazy(
-        "%(count)d hidden row or column was not read: show it in its program, save the file and upload it.",
-        "%(count)d hidden rows and columns were not read: show them in their program, save the file and upload it.",
-        "count",
-    ),
-    "number_formats": ngettext_lazy(
-        "%(count)d number was read without its format, such as zeros before it: save the file as .xlsx and upload it.",
-        "%(count)d numbers were read without formats, such as zeros before them: save the file as .xlsx and upload it.",
-        "count",
-    ),
-    "charts": _("Charts were not read, only the cells: %(names)s."),
-    "slides": _("Hidden slides were not read: %(names)s."),
-    "formulas": ngettext_lazy(
-        "%(count)d formula has no value in the file: open it in its program, save it and upload it.",
-        "%(count)d formulas have no value in the file: open it in its program, save it and upload it.",
-        "count",
-    ),
-    "pictures": ngettext_lazy(
-        "%(count)d picture within the words was not read.",
-        "%(count)d pictures within the words were not read.",
-        "count",
-    ),
-    "of_pages": _("Left out, because they only serve how pages look: %(names)s."),
-    "unreadable": _("Left out, because damaged or of an unsupported format: %(names)s."),
-    "locked": _("Left out, because password-protected: %(names)s."),
-    "large": _("Left out, because larger than a document may be: %(names)s."),
-    "linked": _("Left out, because only linked to: %(names)s."),
-}
-
-
-def left_out_sentences(left_out: Iterable[tuple[str, list[str], int]]) -> str:
-    """Sentences about rows of ``Document.left_out``: kind, the first names, and how many there are in all."""
-    sentences = []
-    for kind, names, count in left_out:
-        named, more = ", ".join(names), count - len(names)
-        if names and more > 0:
-            named += ngettext(" and %d more", " and %d more", more) % more
-        sentences.append(_LEFT_OUT[kind] % {"names": named, "count": count})
-    return " ".join(sentences)
-
 
 # Documents that their metadata narrow to groups: who sees them.
 #
@@ -155,6 +110,12 @@ class DocumentQuerySet(models.QuerySet["Document"]):
     def narrowed(self) -> DocumentQuerySet:
         """Those that only members of some groups see."""
         return self.filter(is_narrowed())
+
+    def count_left_out(self) -> dict[str, int]:
+        """Return how many documents lack something of their file, by its kind; a kind that none lacks has 0."""
+        rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
+        counts = Counter(kind for left_out in rows for kind in {kind for kind, _names, _count in left_out})
+        return {kind: counts[kind] for kind in KINDS}
 
 
 class Document(Job):
@@ -267,7 +228,12 @@ class Document(Job):
     @property
     def notice(self) -> str:
         """What was not read of the file, in the language of the page; empty when all was."""
-        return left_out_sentences(self.left_out)
+        return explain(self.left_out)
+
+    @property
+    def not_read(self) -> str:
+        """How much was not read of the file, by kind, in the language of the page; empty when all was."""
+        return summarise(self.left_out)
 
     def share_metadata(self) -> None:
         """Give the members, and theirs, this document's metadata: what narrows a mail narrows what came in it."""

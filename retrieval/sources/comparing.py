@@ -43,12 +43,12 @@ MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
 _COUNTED = (Outcome.ADDED, Outcome.CHANGED, Outcome.UNCHANGED, Outcome.FAILED)
-_NAMED = (Outcome.ADDED, Outcome.CHANGED, Outcome.FAILED, "removed", "held")
+_NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "held")
 
 
 class Tally:
     """How many items were seen, by what became of them; it begins with what earlier attempts at the run have done.
-    ``details`` name the first items that are new, gone, held or failed.
+    ``details`` name the first items that are new, gone, held, failed or left out.
     """
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
@@ -65,9 +65,10 @@ class Tally:
     def count(self, outcome: str, name: str, error: str = "") -> None:
         self.counts[outcome] += 1
         is_failure = outcome == Outcome.FAILED
-        named = self.details.setdefault("failures" if is_failure else outcome, []) if outcome in _NAMED else None
+        kind = "failures" if is_failure else "left_out" if outcome == Outcome.PASSED and error else outcome
+        named = self.details.setdefault(kind, []) if kind in _NAMED else None
         if named is not None and len(named) < MOST_NAMED:
-            named.append([name, error[:500]] if is_failure else name)
+            named.append([name, error[:500]] if kind in ("failures", "left_out") else name)
 
     def numbers(self) -> dict[str, int]:
         return {outcome.value: self.counts[outcome] for outcome in _COUNTED}
@@ -229,6 +230,8 @@ class Comparison:
             return fetched.links
         except ItemGone:
             self._present.discard(found.key)
+            if item is None:
+                self._tally.count(Outcome.PASSED, found.name, _t("there is nothing at this address"))
         except SourceUnavailable as error:
             self._silent += 1
             if self._silent >= SILENT_ITEMS or error.pause is not None:
@@ -276,12 +279,12 @@ class Comparison:
                         metadata=current_metadata(self._source) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
-                self._save(item, outcome)
+                self._save(item, outcome, fetched.reason)
             if data is not None:
                 self._documents.add(item.name)
             self._items[found.key] = item
         self._key_of_name[item.name] = found.key
-        self._tally.count(outcome, found.name)
+        self._tally.count(outcome, found.name, fetched.reason)
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
         """A name for the item's document, from those of the source and the item, and unique among the items."""
@@ -315,8 +318,9 @@ class Comparison:
         """Count an item that has not changed."""
         if item.is_rejected:
             self._tally.count(Outcome.FAILED, item.key, item.error)
-        elif item.outcome != Outcome.PASSED:
-            self._tally.count(Outcome.UNCHANGED, item.key)
+        else:
+            outcome = Outcome.PASSED if item.outcome == Outcome.PASSED else Outcome.UNCHANGED
+            self._tally.count(outcome, item.key, item.error)
         if self._is_real:
             self._kept.append(item.pk)
 

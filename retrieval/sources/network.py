@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import ipaddress
 import re
 import socket
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Self
+from urllib.parse import unquote
 
 import httpx2
 from django.conf import settings
@@ -32,7 +35,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import encoding_of_xml
+from retrieval.text.encodings import codec_of, encoding_of_xml
 
 
 def parse_xml(data: bytes) -> etree._Element:
@@ -105,6 +108,8 @@ def _as_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
         return None
 
 
+_EXTENDED_NAME = re.compile(r"\bfilename\*\s*=\s*\"?([\w-]{1,40})'[^']{0,40}'([^;\"\s]+)", re.I)
+_NAME = re.compile(r"\bfilename\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;]+))", re.I)
 USER_AGENT = "Ragsite"
 # Limit of one request with its redirects and their bodies.
 REQUEST_SECONDS = 120.0
@@ -131,6 +136,30 @@ class Response:
         """The label of its encoding, as the server names it; empty if it names none."""
         found = re.search(r"charset=[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.I)
         return found[1] if found else ""
+
+    @property
+    def filename(self) -> str:
+        """The name in Content-Disposition (RFC 6266), without folders; empty if there is none."""
+        said = self.headers.get("content-disposition", "")
+        if extended := _EXTENDED_NAME.search(said):
+            name = unquote(extended[2], codec_of(extended[1]) or "utf-8", "replace")
+        else:
+            found = _NAME.search(said)
+            name = re.sub(r"\\(.)", r"\1", found[1] or found[2]) if found else ""
+            with suppress(UnicodeError):
+                # Browsers read the bytes as UTF-8; the client took them for Latin-1.
+                name = name.encode("latin-1").decode()
+        return "".join(filter(str.isprintable, name.replace("\\", "/").rpartition("/")[2])).strip()
+
+    @property
+    def text_body(self) -> bytes:
+        """The body; of a text, in UTF-8 with a mark, as its encoding is only in the headers."""
+        codec, head = codec_of(self.charset), self.body[:1024].lower()
+        is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
+        is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
+        if not is_text or not codec or is_told or head.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE)):
+            return self.body
+        return codecs.BOM_UTF8 + self.body.decode(codec, "replace").encode()
 
     @property
     def validators(self) -> dict[str, str]:
@@ -213,6 +242,12 @@ class Client:
             with self._client.stream(
                 method, url, headers={**own_headers, **headers}, content=content, auth=auth
             ) as answer:
+                packed = answer.headers.get("content-encoding", "identity").lower()
+                if packed not in ("", "identity", *answer.request.headers["accept-encoding"].split(", ")):
+                    told = {"url": url, "encoding": packed[:40]}
+                    raise ItemFailed(
+                        _t("%(url)s is sent in the encoding %(encoding)s, which was not asked for.") % told
+                    )
                 body = bytearray()
                 for part in answer.iter_bytes():
                     body += part
@@ -220,6 +255,8 @@ class Client:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
                 lower = {name.lower(): value for name, value in answer.headers.items()}
+                # Each of them may speak to another robot.
+                lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:
             raise SourceUnavailable(_t("%s does not answer in time.") % _host(url)) from error

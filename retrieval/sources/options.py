@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.drafts.editing import changing
+from retrieval.documents.formats import is_litter
 from retrieval.infrastructure.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.models import Source
 from retrieval.sources.network import resolve
@@ -145,10 +146,10 @@ def _secrets(source: Source) -> dict[str, str]:
 
 
 def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether the patterns let the item through; `*` stands for any characters, `/` included."""
+    """Whether the patterns let the item through, and it is no litter; `*` stands for any characters, `/` included."""
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
-    return wanted and not any(fnmatchcase(name, pattern) for pattern in exclude)
+    return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
 # Keeps the keys that a document has of its own.

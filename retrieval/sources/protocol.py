@@ -65,14 +65,15 @@ class RemoteItem:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The content of an item. Without ``data``, the item is no document, and only its ``links`` are followed. ``name``
-    replaces the item's name if the content has another file type.
+    """The content of an item. Without ``data``, the item is no document, and only its ``links`` are followed; a run
+    names it with the ``reason``, if there is one. ``name`` replaces the item's name if the content has another one.
     """
 
     data: bytes | None
     name: str = ""
     validators: Mapping[str, str] = field(default_factory=dict)
     links: tuple[RemoteItem, ...] = ()
+    reason: str = ""
 
 
 class Connector:

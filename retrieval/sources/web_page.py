@@ -60,7 +60,7 @@ def submit_page(
         if same is not None:
             names = {"address": url, "name": name_for_people(same)}
             raise DocumentRejected(_t("%(address)s is there already: %(name)s.") % names)
-    upload = SimpleUploadedFile(source.rpartition("/")[2], response.body, media_type)
+    upload = SimpleUploadedFile(source.rpartition("/")[2], response.text_body, media_type)
     return submit_upload(collection, upload, source=source, url=url, known=known, **options)
 
 

@@ -29,6 +29,8 @@ _NUMBER = re.compile(
     r"\s?(?P<scale>k|K|M|mln|bn|million|thousand|miljoen|duizend)?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
+# The mark of a note, raised behind a number. Behind a 10 it is a power.
+_NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
 _DOTTED_AMOUNT = re.compile(r"€\s?[1-9]\d{0,2}(?:\.\d{3})+(?:,-)?|[1-9]\d{0,2}(?:\.\d{3})+\s?€")
@@ -75,8 +77,10 @@ class Quantity:
 
 
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
-    """The number that the whole cell is, with its unit: "1,234.50", "€ 1.234,50", "12 %", "3 years", "120k"."""
-    match = _NUMBER.fullmatch(text.strip())
+    """The number that the whole cell is, with its unit: "1,234.50", "€ 1.234,50", "12 %", "3 years", "120k"; with
+    the mark of a note behind it, as in "320^1".
+    """
+    match = _NUMBER.fullmatch(_NOTE_MARK.sub("", text.strip()))
     if match is None:
         return None
     digits = match["digits"].replace(".", "") if decimal_commas and "." in match["digits"] else match["digits"]

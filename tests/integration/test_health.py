@@ -15,6 +15,7 @@ from evaluation.models import Judgement
 from ragsite.celery import app
 from ragsite.models import ApiKey
 from ragsite.operations import readiness
+from ragsite.operations.readiness import Health
 from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
@@ -362,3 +363,10 @@ def test_a_missing_guard_of_the_sandbox_degrades(client, admin_client, monkeypat
     call_command("check", stderr=out)  # the start calls it
     assert "DEGRADED: the sandbox lacks these guards on this machine: files;" in out.getvalue()
     assert ("no file is read" in out.getvalue()) is is_required
+
+
+def test_a_missing_engine_is_named(monkeypatch):
+    monkeypatch.setattr(sandbox.state(), "missing_guards", ())
+    assert readiness.file_sandbox().state is Health.OK
+    monkeypatch.setattr(readiness, "find_spec", lambda name: None)
+    assert "xberg is not installed" in readiness.file_sandbox().detail

@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from retrieval.documents import formats
+from retrieval.documents.extraction.container import find_unread
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.formats import Format
 from retrieval.exceptions import DocumentRejected
+from retrieval.media_types import DOCX, EPUB, ODP, ODT, PPTX, XLSX
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, Span, derive_title, too_much_text
 
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
@@ -19,6 +21,8 @@ __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extr
 _DEFAULT_LIMITS = ExtractionLimits()
 # How libxml2 says it; lxml makes an error of syntax of it.
 _XML_NO_MEMORY = 2
+# Their words are compared with the text; other formats compare them where they are read.
+_CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
 
@@ -54,6 +58,10 @@ def extract(
         raise DocumentRejected(f"{name} holds no text: check the file and upload it again.")
     if len(extracted.text) > limits.max_text_chars:
         raise too_much_text(name, limits)
+    if detected.media_type in _CONTAINERS:
+        known = {each.kind for each in extracted.left_out}
+        unread = (each for each in find_unread(data, extracted) if each.kind not in known)
+        extracted = replace(extracted, left_out=(*extracted.left_out, *unread))
     return replace(
         extracted,
         media_type=extracted.media_type or detected.media_type,

@@ -89,8 +89,7 @@ def parse_xml(data: bytes) -> etree._Element:
 
 
 _LONGEST_NAME = 200
-# What programs leave behind for themselves.
-_LITTER = re.compile(r"(?:^|/)(?:__MACOSX|\.[^/]*|Thumbs\.db|desktop\.ini)(?:/|$)", re.I)
+_HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Members:
@@ -126,8 +125,12 @@ class Members:
             self.leave_out("large", path)
             return
         try:
-            formats.detect(data, posixpath.basename(path))
+            found = formats.detect(data, posixpath.basename(path))
         except DocumentRejected:
+            self.leave_out("pointers" if formats.is_pointer(data) else "unreadable", path)
+            return
+        is_named = posixpath.splitext(path)[1][1:].lower() in found.extensions
+        if found is formats.PLAIN_TEXT and not is_named and b"\0" in data[:4096]:
             self.leave_out("unreadable", path)
             return
         self._size += len(data)
@@ -157,7 +160,7 @@ def clean_name(name: str) -> str:
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
     clean = "/".join(kept)
-    if _LITTER.search(clean):
+    if formats.is_litter(clean) or _HIDDEN.search(clean):
         return ""
     stem, extension = posixpath.splitext(clean)
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]

@@ -1,12 +1,13 @@
 """Read markup and older office formats: the engine xberg writes them as HTML, which is read as a page is.
 
 The engine is imported here alone, so that it can be exchanged. It gets the bytes and no address, and runs without its
-cache, models, recognition of pictures and more than one thread. docs/adr/0049-engine-for-formats.md says which formats.
+cache, models, recognition of pictures and more than one thread. ADR 25 has the trials.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from typing import Any
 
@@ -16,7 +17,7 @@ from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import with_structure
 from retrieval.exceptions import DocumentRejected
-from retrieval.media_types import ASCIIDOC, LATEX, ORG, RTF
+from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
 # Texts in any encoding; the engine expects UTF-8.
@@ -40,6 +41,8 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
     """Return the text of a file that the engine reads. Raises: DocumentRejected where it cannot."""
     if media_type in _TEXTS:
         data = _prepare_text(decode(data, filename), media_type).encode()
+    elif media_type == NOTEBOOK:
+        data = _prepare_notebook(data, filename)
     elif media_type == RTF:
         data = _prepare_rich_text(data, filename)
     document = convert(data, filename, media_type)
@@ -57,8 +60,27 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
 def _prepare_text(source: str, media_type: str) -> str:
     """Write what the engine overlooks in a form that it reads: blanks of LaTeX, titles of AsciiDoc's blocks."""
     if media_type == LATEX:
-        return _TEX_BLANKS.sub(" ", source)
+        plain = _TEX_BLANKS.sub(" ", source)
+        # A chapter that another file includes has no beginning of its own.
+        is_whole = "\\begin{document}" in source
+        return plain if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{plain}\n\\end{{document}}\n"
     return _BLOCK_TITLE.sub(r"\1\n\n", source) if media_type == ASCIIDOC else source
+
+
+def _prepare_notebook(data: bytes, filename: str) -> bytes:
+    """Write a notebook of an older version in the form of today. Raises: DocumentRejected for what is no notebook."""
+    try:
+        notebook = json.loads(decode(data, filename))
+        sheets = notebook.get("worksheets", ())
+        cells = [cell for sheet in sheets for cell in sheet.get("cells", ())]
+        for cell in cells:
+            cell.setdefault("source", cell.get("input", ""))
+            if cell.get("cell_type") == "heading":
+                cell["cell_type"] = "markdown"
+                cell["source"] = f"{'#' * int(cell.get('level', 1))} {''.join(cell['source'])}"
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DocumentRejected(f"{filename} is no notebook: check the file and upload it again.") from error
+    return json.dumps({"metadata": {}, "nbformat": 4, "nbformat_minor": 0, "cells": cells}).encode() if sheets else data
 
 
 def _prepare_rich_text(data: bytes, filename: str) -> bytes:
@@ -108,8 +130,17 @@ def convert(data: bytes, filename: str, media_type: str) -> Any:
     async def extract() -> Any:
         return await xberg.extract(file, _CONFIG)
 
-    result = asyncio.run(extract())
+    try:
+        result = asyncio.run(extract())
+    except (xberg.XbergError, RuntimeError) as error:
+        raise _refuse(filename, str(error)) from error
     if not result.results:
-        reasons = "; ".join(str(error) for error in result.errors)[:200]
-        raise DocumentRejected(f"{filename} could not be read ({reasons}): save it again in its program.")
+        raise _refuse(filename, "; ".join(map(str, result.errors)))
     return result.results[0]
+
+
+def _refuse(filename: str, reason: str) -> DocumentRejected:
+    said = " ".join(reason.split())[:150]
+    return DocumentRejected(
+        f"{filename} is damaged or protected by a password ({said}): save it again in its program, without a password."
+    )

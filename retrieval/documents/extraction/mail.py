@@ -1,14 +1,20 @@
-"""E-mails (EML) and messages of Outlook (MSG): their headers and words; what is attached is a document of its own."""
+"""E-mails (EML), messages of Outlook (MSG) and mailboxes (mbox): headers and words; attachments are documents of their
+own."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import email
 import email.headerregistry
 import email.policy
 import io
+import mimetypes
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+import struct
+from collections import Counter
+from collections.abc import Iterable
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import EmailMessage
@@ -16,57 +22,111 @@ from email.utils import format_datetime
 from typing import Any, cast
 from urllib.parse import unquote
 
+import compressed_rtf
 import oxmsg
 from oxmsg.domain import constants
 from oxmsg.properties import Properties
 from oxmsg.storage import Storage
+from tnefparse import TNEF
+from tnefparse.properties import MAPI_ATTACH_LONG_FILENAME as _LONG_NAME
 
+from retrieval.documents import formats
+from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.calendars import extract_calendar
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.html import convert_html, parse_html
+from retrieval.documents.extraction.html import parse_html, write_page
+from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
+from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import codec_of, with_known_encodings
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
-HEADERS = ("From", "To", "Cc", "Date")
+HEADERS = ("From", "To", "Cc", "Bcc", "Date")
 # Lines that Markdown would take for the rule below a heading, and indentation that it would take for code.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
-_WORD = re.compile(r"\w")
+_WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"https?://\S+|\bcid:\S+|<[^<>\s]+>")
 _SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
+# What PGP adds to words, in ASCII: its own headers and keys, and what only its key opens.
+_PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\n)*", re.M)
+_PGP_BLOCK = re.compile(
+    r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
+)
+# The name of an attachment that should stand in quotes.
+_BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
+_MAILBOX_MARK = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )")
+_QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
+_EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
+# The libraries for Outlook's own forms raise any of these for damaged data.
+_DAMAGED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 _registry = email.headerregistry.HeaderRegistry()
 _POLICY = email.policy.default.clone(header_factory=lambda name, value: _registry(name, with_known_encodings(value)))
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
+# A plain part this short that speaks of HTML or a browser says only that the words are elsewhere.
+_LONGEST_STUB = 60
+_STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
+# Two forms of one mail differ in a few words. With more, each of them says something that the other lacks.
+_DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
+_SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
+_FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
+_WORDS = frozenset(("plain", "html", "enriched", "richtext", "rfc822-headers"))
+_MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    message = email.message_from_bytes(data, policy=_POLICY)
-    return _write_mail(message, filename, limits)
+    # Apple Mail writes the length of the message before it, and what it noted itself behind.
+    if count := _EMLX_COUNT.match(data):
+        data = data[count.end() : count.end() + int(count[1])]
+    return _write_mail(_parse(data), filename, limits)
+
+
+def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+    """Return a list of the messages, each of which is a member; a single message is read itself."""
+    marks = list(_MAILBOX_MARK.finditer(data))
+    ends = [*(mark.start() for mark in marks[1:]), len(data)]
+    messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+    if len(messages) == 1:
+        return _write_mail(_parse(messages[0]), filename, limits)
+    members = Members(filename, limits)
+    title = derive_title(filename)
+    writer = MarkdownWriter(filename, limits)
+    writer.add_heading(title, 1)
+    for message in messages:
+        parsed = _parse(message)
+        subject = _header(parsed, "Subject") or "message"
+        members.add(f"{subject.replace('/', '-')}.eml", message)
+        told = "; ".join(filter(None, (subject, _header(parsed, "From"), _header(parsed, "Date"))))
+        writer.add_item(told.replace("<", "(").replace(">", ")"))
+    return writer.finish(title, members=members.found, left_out=members.left_out)
+
+
+def _parse(data: bytes) -> EmailMessage:
+    if b"\0" in data[:200]:
+        # The whole mail was saved again in UTF-16, as editors do.
+        data = decode(data, "The message").encode()
+    return email.message_from_bytes(data, policy=_POLICY)
 
 
 def _write_mail(
     message: EmailMessage, filename: str, limits: ExtractionLimits, linked: Iterable[str] = ()
 ) -> ExtractedText:
-    """The mail as text. The pictures that its page shows, such as the logos of signatures, are no documents, nor is
-    what is only ``linked`` to."""
-    body = message.get_body(preferencelist=("plain", "html"))
-    rich = message.get_body(preferencelist=("html",))
-    page = _read_text(rich, filename) if rich is not None else ""
-    words = _read_text(body, filename) if body is not None and body is not rich else ""
-    # Markdown finds no headings and no code in it.
-    words = _HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", words))).strip()
-    if not _WORD.search(words) and page:
-        root = parse_html(page, filename) if page.strip() else None
-        words = convert_html(root) if root is not None else ""
-    members = Members(filename, limits)
-    shown = {unquote(found) for found in _SHOWN_PART.findall(page)}
-    for name, data, content_id in _attachments(message, (body, rich)):
-        is_picture = posixpath.splitext(name)[1].lower() in _PICTURES
-        if is_picture and content_id.strip().strip("<>") in shown:
-            members.leave_out("pictures")
-        else:
-            members.add(name, data)
+    """Return the mail as text. What is only ``linked`` to is named."""
+    reader = _MailReader(filename, limits)
+    reader.find_shown(message)
+    reader.read(message)
+    members = reader.members
     for name in linked:
         members.leave_out("linked", name)
     subject = plain_title(_header(message, "Subject")) or derive_title(filename)
@@ -77,8 +137,237 @@ def _write_mail(
     # Addresses in angle brackets would be links.
     headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
     writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
-    writer.add_paragraph(words)
-    return writer.finish(subject, members=members.found, left_out=members.left_out)
+    for block in reader.blocks:
+        writer.add_paragraph(block)
+    unread = [leave_out(kind, (), count) for kind, count in reader.unread.items()]
+    left_out = (*members.left_out, *(each for found in unread for each in found))
+    return writer.finish(subject, members=members.found, left_out=left_out)
+
+
+class _MailReader:
+    """Collects the words of a mail in the order of its parts, as Markdown, and its attachments."""
+
+    def __init__(self, filename: str, limits: ExtractionLimits) -> None:
+        self._filename = filename
+        self._limits = limits
+        self._shown: set[str] = set()
+        self._calendars: set[str] = set()
+        self.unread: Counter[str] = Counter()
+        self.blocks: list[str] = []
+        self.members = Members(filename, limits)
+
+    def find_shown(self, message: EmailMessage) -> None:
+        """Note the parts that pages of the mail show, such as the logos of signatures: they are no documents."""
+        for part in message.walk():
+            if part.get_content_type() == "text/html":
+                page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
+                self._shown |= {unquote(found) for found in _SHOWN_PART.findall(page)}
+
+    def read(self, part: Any) -> None:
+        kind, name = part.get_content_type(), _name_of(part)
+        main, _, sub = kind.partition("/")
+        ending = posixpath.splitext(name)[1].lower()
+        is_attached = part.get_content_disposition() == "attachment"
+        if sub in _SIGNATURES or (main == "text" and sub in _FOR_OTHER_PROGRAMS and not is_attached):
+            return
+        if kind in ("multipart/encrypted", "application/x-microsoft-rpmsg-message") or ending == ".rpmsg":
+            self.members.leave_out("encrypted", name or "message")
+        elif main == "message":
+            self._read_message(part, sub, name)
+        elif kind == "multipart/alternative":
+            self._read_alternatives(list(part.iter_parts()))
+        elif part.is_multipart():
+            for each in part.iter_parts():
+                self.read(each)
+        elif sub in ("pkcs7-mime", "x-pkcs7-mime") or ending == ".p7m":
+            self._read_enveloped(part.get_payload(decode=True) or b"", name or "message")
+        elif sub in ("ms-tnef", "vnd.ms-tnef") or name.lower() == "winmail.dat":
+            self._read_outlook_package(part.get_payload(decode=True) or b"", name or "winmail.dat")
+        elif sub in ("calendar", "ics") or ending == ".ics":
+            self._read_calendar(part, name)
+        elif sub in ("rtf", "x-rtf") and not is_attached and not name:
+            self._add_rich_text(part.get_payload(decode=True) or b"")
+        elif not is_attached and (
+            main == "multipart"
+            or (main == "text" and sub in _WORDS and not name)
+            or (kind == "text/plain" and part.get_content_disposition() == "inline")
+        ):
+            self._add(_read_text(part, self._filename), sub)
+        else:
+            data = cast(bytes, part.get_payload(decode=True) or b"")
+            self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
+
+    def _add(self, text: str, sub: str = "plain") -> None:
+        """Add the words of a part. Pages are told by their content as well: some are sent as plain text."""
+        if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
+            root = parse_html(text, self._filename) if text.strip() else None
+            words, left_out = write_page(root) if root is not None else ("", ())
+            self.blocks.append(words)
+            self.unread.update({each.kind: each.count for each in left_out})
+            return
+        if sub in ("enriched", "richtext"):
+            text = _MARK.sub("", text)
+        if sub == "rfc822-headers":
+            text = _list_headers(_parse(text.encode()), ("Subject", *HEADERS))
+        for block in _PGP_BLOCK.finditer(text):
+            if block[1] == "MESSAGE":
+                self.members.leave_out("encrypted", "PGP message")
+        text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
+        # Markdown finds no headings and no code in it.
+        self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
+
+    def _add_rich_text(self, data: bytes) -> None:
+        try:
+            self.blocks.append(extract(data, "message.rtf", limits=self._limits).text.strip())
+        except DocumentRejected as error:
+            if "holds no text" not in str(error):
+                self.members.leave_out("unreadable", "message.rtf")
+
+    def _read_alternatives(self, parts: list[Any]) -> None:
+        """Read the form of the mail that says most, or two of which each says something else; invitations as well."""
+        before, forms, others = self.blocks, [], []
+        for part in parts:
+            self.blocks = []
+            self.read(part)
+            (others if part.get_content_type() == "text/calendar" else forms).append(self.blocks)
+        chosen = forms[0] if forms else []
+        for form in forms[1:]:
+            chosen = self._choose(chosen, form)
+        self.blocks = [*before, *chosen, *(block for blocks in others for block in blocks)]
+
+    def _choose(self, plain: list[str], rich: list[str]) -> list[str]:
+        chosen, lost = _choose(plain, rich)
+        if lost > _DIFFERENT_WORDS:
+            self.unread["other_form"] += lost
+        return chosen
+
+    def _read_message(self, part: Any, sub: str, name: str) -> None:
+        inner = part.get_payload(0) if part.is_multipart() and part.get_payload() else part
+        if sub == "partial":
+            self.members.leave_out("partial", name or "message")
+        elif sub == "external-body":
+            self.members.leave_out("linked", name or str(part.get_param("url") or part.get_param("name") or "message"))
+        elif sub in ("rfc822", "global", "news"):
+            data = inner.as_bytes()
+            if not inner.keys():
+                # Some programs encode what must not be encoded.
+                data = _decode_base64(str(inner.get_payload())) or data
+            subject = _header(_parse(data), "Subject").replace("/", "-")
+            self.members.add(name or f"{subject or 'message'}.eml", data)
+        else:
+            # Reports: what could not be delivered, and why.
+            reports = part.get_payload() if part.is_multipart() else []
+            self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
+
+    def _read_calendar(self, part: Any, name: str) -> None:
+        """Read an invitation. Most come twice, as a part and as an attachment."""
+        data = cast(bytes, part.get_payload(decode=True) or b"")
+        try:
+            events = extract_calendar(data, self._filename, "", self._limits)
+        except DocumentRejected:
+            self.members.leave_out("unreadable", name or "calendar")
+            return
+        # Without the name of the calendar, which is that of the mail.
+        words = events.text.partition("\n")[2].strip()
+        if words not in self._calendars:
+            self._calendars.add(words)
+            self.blocks.append(words)
+            for member in events.members:
+                self.members.add(*member)
+
+    def _attach(self, name: str, data: bytes, content_id: Any) -> None:
+        extension = posixpath.splitext(name)[1].lower()
+        is_shown = str(content_id or "").strip().strip("<>") in self._shown
+        if is_shown and extension in _PICTURES:
+            self.members.leave_out("pictures")
+        elif extension == ".pgp-encrypt" or data.lstrip().startswith(b"-----BEGIN PGP MESSAGE"):
+            self.members.leave_out("encrypted", name)
+        else:
+            self.members.add(name, data)
+
+    def _read_enveloped(self, data: bytes, name: str) -> None:
+        content = find_signed_content(data)
+        if content is None:
+            self.members.leave_out("encrypted", name)
+        else:
+            inner = _parse(content)
+            self.find_shown(inner)
+            self.read(inner)
+
+    def _read_outlook_package(self, data: bytes, name: str) -> None:
+        """Read what Outlook packs into one attachment: the words, if the mail lacks them, and the attachments."""
+        try:
+            package = TNEF(data, do_checksum=False)
+            rich = bytes(package.rtfbody or b"")
+        except _DAMAGED:
+            self.members.leave_out("outlook", name)
+            return
+        before, self.blocks = self.blocks, []
+        if page := _as_text(package.htmlbody, package.codepage):
+            self._add(page, "html")
+        elif words := _as_text(package.body, package.codepage):
+            self._add(words)
+        elif rich:
+            self._add_rich_text(rich)
+        has_words = any(self.blocks)
+        self.blocks = self._choose(before, self.blocks)
+        for attachment in package.attachments:
+            long = next((each.data for each in attachment.mapi_attrs if each.name == _LONG_NAME), None)
+            title = _as_text(long or attachment._name, package.codepage) or "attachment"
+            if hasattr(attachment, "embed"):
+                inner = EmailMessage()
+                inner["Subject"] = " ".join(title.split())
+                _attach(inner, "winmail.dat", attachment.data)
+                self.members.add(f"{title}.eml", bytes(inner))
+            elif attachment.data:
+                self._attach(title, bytes(attachment.data), "")
+            else:
+                self.members.leave_out("outlook", title)
+        if not package.attachments and not has_words:
+            self.members.leave_out("outlook", name)
+
+
+def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
+    """Return the form that says nearly all of the other, or both, and how many words of the other one that lacks."""
+    first, second = _words_of(plain), _words_of(rich)
+    is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
+    if not first or (is_stub and second):
+        return rich, 0
+    for form, words, other in ((plain, first, second), (rich, second, first)):
+        lost = len(other - words)
+        if not lost or (lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2):
+            return form, lost
+    return [*plain, *rich], 0
+
+
+def _words_of(blocks: list[str]) -> set[str]:
+    return set(_WORD.findall(_ADDRESS.sub(" ", "\n".join(blocks)).casefold()))
+
+
+def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
+    return "\n".join(f"{name}: {value}" for name in names if (value := _header(message, name)))
+
+
+def _as_text(value: Any, codepage: str | None) -> str:
+    if isinstance(value, bytes):
+        value = value.decode(codec_of(codepage or "") or "windows-1252", "replace")
+    return canonical(str(value or "")).strip()
+
+
+def _decode_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _name_of(part: Any) -> str:
+    """Return the name of an attachment, also of one that is not in quotes, as it should be."""
+    raw = {name.lower(): str(value) for name, value in part.raw_items()}
+    for header in ("content-disposition", "content-type"):
+        if bare := _BARE_NAME.search(raw.get(header, "")):
+            return _decode(bare[1].strip())
+    return part.get_filename() or ""
 
 
 def _header(message: EmailMessage, name: str) -> str:
@@ -99,26 +388,10 @@ def _read_text(part: Any, filename: str) -> str:
         return decode(payload, filename, html=is_html) if payload.strip() else ""
 
 
-def _attachments(message: EmailMessage, words: tuple[Any, ...]) -> Iterator[tuple[str, bytes, str]]:
-    """Name, bytes and content id of each, also of those that stand among the words, but for the words themselves."""
-    number = 0
-    for part in message.walk() if not message.is_attachment() else []:
-        if any(part is each for each in words) or (part.is_multipart() and part.get_content_type() != "message/rfc822"):
-            continue
-        name = part.get_filename() or ""
-        if part.get_content_type() == "message/rfc822":
-            number += 1
-            inner = part.get_payload(0) if part.is_multipart() else part
-            subject = _header(cast(EmailMessage, inner), "Subject").replace("/", "-")
-            name = name or f"{subject or f'message {number}'}.eml"
-            yield name, inner.as_bytes(), ""  # type: ignore[union-attr]
-        elif name:
-            data = cast(bytes, part.get_payload(decode=True) or b"")
-            yield name, data, str(part.get("Content-ID") or "")
-
-
 # PidTagAttachMethod.
 _BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
+# PidTagRtfCompressed.
+_RICH_TEXT = 0x1009
 _EMBEDDED_MESSAGE = "__substg1.0_3701000D"
 _EMBEDDED_HEADER_BYTES = 24
 # More than are read as documents of documents.
@@ -149,6 +422,7 @@ def _headers(message: Any) -> dict[str, str]:
         "From": message.sender or "",
         "To": _header_of(message, "To") or "; ".join(filter(None, people)),
         "Cc": _header_of(message, "Cc"),
+        "Bcc": _header_of(message, "Bcc"),
         "Date": format_datetime(sent) if sent else _header_of(message, "Date"),
         "Subject": message.subject or "",
     }
@@ -174,8 +448,13 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
     for name, value in _headers(message).items():
         if value:
             mail[name] = value
-    mail.set_content(canonical(message.body or ""))
-    if page := canonical(message.html_body or ""):
+    page = canonical(message.html_body or "")
+    rich = message.properties.binary_prop_value(_RICH_TEXT)
+    if rich and not page and not (message.body or "").strip():
+        mail.set_content(_decompress(rich), maintype="text", subtype="rtf", cte="base64")
+    else:
+        mail.set_content(canonical(message.body or ""))
+    if page:
         mail.add_alternative(page, subtype="html")
     linked = []
     for attachment in message.attachments:
@@ -195,6 +474,14 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
             content_id = properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID)
             _attach(mail, name, attachment.file_bytes or b"", content_id)
     return mail, linked
+
+
+def _decompress(rich: bytes) -> bytes:
+    try:
+        return bytes(compressed_rtf.decompress(rich))
+    except _DAMAGED:
+        # The reader cannot read it either, and names it.
+        return rich
 
 
 def _attach(mail: EmailMessage, name: str, data: bytes, content_id: str | None = None) -> None:

@@ -111,7 +111,7 @@ class Numbering:
             level = int(match[1]) - 1
             value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
             form = "decimal" if is_legal or level not in levels else _value(levels[level], "w:numFmt")
-            return _FORMS.get(form, str)(value)
+            return show_count(value, form)
 
         return at, _PLACE.sub(show, pattern).strip()
 
@@ -136,6 +136,11 @@ def _roman(value: int) -> str:
 def _letters(value: int) -> str:
     """Return a, b, …, z, aa, bb, … as Word counts."""
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
+
+
+def show_count(value: int, form: str) -> str:
+    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for a form that is not known."""
+    return _FORMS.get(form, str)(value)
 
 
 _FORMS: dict[str, Callable[[int], str]] = {

@@ -96,12 +96,37 @@ def _remove(element: Element) -> None:
         parent.remove(element)
 
 
+_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.)?\s*\d*\s*(?:(?:of|van|von|/)\s*\d*)?", re.I)
+
+
+def is_page_number(words: str) -> bool:
+    """Whether a line of a header or footer only counts the pages, or says nothing."""
+    return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
+
+
+# Programs describe pictures by themselves, and say so.
+_MADE_UP = re.compile(
+    r"(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|description.*generated", re.I
+)
+_FILE_NAME = re.compile(r"\S+\.\w{2,5}")
+_FEWEST_WORDS = 3
+
+
+def describe_picture(description: str | None) -> str:
+    """Return what an author says about a picture to those who do not see it, as a line; empty where nobody wrote it."""
+    words = " ".join((description or "").split())
+    if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
+        return ""
+    return f"[Picture: {words}]"
+
+
 # Charts and diagrams -------------------------------------------------------------------------------------------------
 
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     """Return a chart's title, and its values as a table: a row a category, a column a series."""
-    title = " ".join("".join(found.itertext()) for found in root.findall(f".//{name('c:title')}")[:1]).strip()
+    titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
+    title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
     names: dict[int, str] = {}
     for series in root.iter(name("c:ser")):
@@ -111,7 +136,7 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     rows = sorted({at for _, values in columns for at in values} | set(names))
     header = ["", *(label or f"series {at}" for at, (label, _) in enumerate(columns, start=1))]
     table = [[names.get(row, str(row + 1)), *(values.get(row, "") for _, values in columns)] for row in rows]
-    return " ".join(title.split()), [header, *table] if table else []
+    return title, [header, *table] if table else []
 
 
 def _first(element: Element, *names: str) -> Element | None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Iterator
 
+from retrieval.documents.extraction.archive import parse_xml
+from retrieval.documents.extraction.office_xml import is_page_number
+from retrieval.documents.extraction.opendocument_parts import Numbers, prepare
 from retrieval.documents.extraction.opendocument_sheet import (
     NAMESPACES,
     Element,
@@ -39,16 +44,23 @@ _MOST_STYLES_ABOVE = 10
 def extract_opendocument_text(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
     writer = MarkdownWriter(filename, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        styles = _read_part(archive, "styles.xml")
+        prepare(root, archive)
     body = root.find(f".//{name('office:text')}")
     if body is not None:
-        _Body(root, writer).write(body)
+        _Body(root, writer, styles).write(body)
+    for words in _read_margins(styles):
+        writer.add_paragraph(words)
     return writer.finish(title or writer.first_title)
 
 
 def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     root, title = load_content(data, filename, limits)
     writer = MarkdownWriter(filename, limits)
-    body = _Body(root, writer)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        body = _Body(root, writer, _read_part(archive, "styles.xml"))
+        prepare(root, archive)
     not_shown = find_styles(root, "style:drawing-page-properties", "presentation:visibility", "hidden")
     hidden = []
     for number, page in enumerate(root.findall(".//draw:page", NAMESPACES), start=1):
@@ -58,6 +70,21 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
         else:
             _write_slide(page, number, body, writer)
     return writer.finish(title or writer.first_title, left_out=leave_out("slides", hidden))
+
+
+def _read_part(archive: zipfile.ZipFile, path: str) -> Element | None:
+    return parse_xml(archive.read(path)) if path in archive.namelist() else None
+
+
+def _read_margins(styles: Element | None) -> Iterator[str]:
+    """Yield the lines of headers and footers, each once, but for page numbers."""
+    seen: set[str] = set()
+    for page in styles.iter(name("style:master-page")) if styles is not None else ():
+        for paragraph in page.iter(name("text:p")):
+            words = read_words(paragraph)
+            if words not in seen and not is_page_number(words):
+                seen.add(words)
+                yield words
 
 
 def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter) -> None:
@@ -71,17 +98,12 @@ def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter
 
 
 class _Body:
-    def __init__(self, root: Element, writer: MarkdownWriter) -> None:
+    def __init__(self, root: Element, writer: MarkdownWriter, styles: Element | None) -> None:
         self._writer = writer
+        self._numbers = Numbers([root] if styles is None else [root, styles])
         self._parents = {
             style.get(name("style:name")): style.get(name("style:parent-style-name"))
             for style in root.iter(name("style:style"))
-        }
-        self._numbered = {
-            (style.get(name("style:name")), level.get(name("text:level")))
-            for style in root.iter(name("text:list-style"))
-            for level in style.iterchildren(name("text:list-level-style-number"))
-            if level.get(name("style:num-format"))
         }
         self._has_title = any(self._is_title(words) for words in root.iter(name("text:p")))
 
@@ -102,7 +124,8 @@ class _Body:
 
     def _write_heading(self, heading: Element) -> None:
         level = heading.get(name("text:outline-level")) or "1"
-        self._writer.add_heading(read_words(heading), self._has_title + int(level))
+        number = self._numbers.count_heading(int(level)) if heading.get(name("text:is-list-header")) != "true" else ""
+        self._writer.add_heading(f"{number} {read_words(heading)}".strip(), self._has_title + int(level))
 
     def _write_paragraph(self, paragraph: Element) -> None:
         words = read_words(paragraph)
@@ -122,17 +145,26 @@ class _Body:
         return style == "Title"
 
     def _write_list(self, element: Element, level: int, style: str) -> None:
-        is_numbered = (style, str(level + 1)) in self._numbered
+        if level == 0 and element.get(name("text:continue-numbering")) != "true" and not _continues(element):
+            self._numbers.begin(style)
         for item in element:
             if item.tag not in (name("text:list-item"), name("text:list-header")):
                 continue
+            is_counted = item.tag == name("text:list-item")
             for child in item:
                 if child.tag == name("text:list"):
                     self._write_list(child, level + 1, child.get(name("text:style-name")) or style)
                 elif child.tag == name("text:h"):
                     self._write_heading(child)
                 elif child.tag == name("text:p"):
-                    self._writer.add_item(read_words(child), level, is_numbered=is_numbered)
+                    start = item.get(name("text:start-value")) if is_counted else None
+                    number = self._numbers.count(style, level + 1, start) if is_counted else ""
+                    self._writer.add_item(read_words(child), level, number=number)
+                    is_counted = False
+
+
+def _continues(element: Element) -> bool:
+    return element.get(name("text:continue-list")) is not None
 
 
 def _read_rows(table: Element) -> list[list[str]]:

@@ -28,6 +28,10 @@ NAMESPACES = {
     "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
     "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
+    "form": "urn:oasis:names:tc:opendocument:xmlns:form:1.0",
+    "math": "http://www.w3.org/1998/Math/MathML",
+    "xlink": "http://www.w3.org/1999/xlink",
+    "xml": "http://www.w3.org/XML/1998/namespace",
 }
 _MOST_COLUMNS = 16_384
 _SPACES = re.compile(" {2,}")

@@ -5,20 +5,33 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
 import pypdfium2
 import pypdfium2.raw as pdfium_c
 from PIL import Image
 
+from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.completeness import lost_words
 from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.pdf_added import Added
 from retrieval.documents.extraction.pdf_page import find_rules, is_picture, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
 from retrieval.documents.extraction.printed_tables import join_tables, set_tables
 from retrieval.documents.extraction.printed_text import compose, largest_heading
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Section, plain_title, too_much_text
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    Page,
+    Section,
+    leave_out,
+    plain_title,
+    too_much_text,
+)
 
 _EDGE_LINES = 2
 _FEWEST_PAGES = 4
@@ -120,32 +133,47 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them."""
-    read, scans, outline, declared = _read(data, filename, limits)
-    for number, page in recognised.items():
-        if 1 <= number <= len(read):
-            page.lines = _lines_in_order(page)
-            read[number - 1] = page
-    drop_furniture(read)
-    join_tables(read)
-    text, pages, headings = compose(read)
-    bookmarks = _locate_sections(text, pages, outline)
+    """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them.
+
+    Raises: DocumentRejected.
+    """
+    with _open(data, filename, limits) as document:
+        members = Members(filename, limits)
+        added = Added(document, data, members)
+        added.read_attachments()
+        pages, unread, written = _read_pages(document, added, filename, limits, recognised)
+        outline, declared = _read_outline(document), document.get_metadata_value("Title")
+        left_out = (
+            *members.left_out,
+            *leave_out("comments", (), added.comments),
+            *added.hidden_layers,
+            *leave_out("form", (), int(added.is_form_elsewhere())),
+        )
+    lines = [line for page in pages for line in page.lines]
+    drop_furniture(pages)
+    join_tables(pages)
+    text, places, headings = compose(pages)
+    kept = {id(line) for page in pages for line in page.lines}
+    # Running titles and contents are dropped on purpose.
+    dropped = [line.text for line in lines if id(line) not in kept]
+    lost = lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
+    bookmarks = _locate_sections(text, places, outline)
     title = plain_title(canonical(declared))
     return ExtractedText(
         text,
-        title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(read),
-        unread_pages=[number for number in scans if number not in recognised],
+        title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages),
+        unread_pages=unread,
         # Bookmarks are what the author calls headings; what the fonts show is a guess.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
-        pages=pages,
+        pages=places,
+        members=members.found,
+        left_out=(*left_out, *leave_out("words", lost)),
     )
 
 
-def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[PrintedPage], list[int], _Outline, str]:
-    """The pages, the numbers of those that are pictures, the bookmarks and the title that the file gives.
-
-    pdfium is not thread-safe: this is for a process of one thread.
-    """
+@contextmanager
+def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
+    """pdfium is not thread-safe: this is for a process of one thread."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -161,24 +189,38 @@ def _read(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[list[Pr
             raise DocumentRejected(
                 f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
             )
-        pages: list[PrintedPage] = []
-        scans: list[int] = []
-        total = 0
-        for number in range(len(document)):
-            page = document[number]
-            printed = read_page(page)
-            if is_picture(page, printed):
-                scans.append(number + 1)
-            printed.lines = set_tables(printed.lines, find_rules(page, printed))
-            printed.lines = _lines_in_order(printed)
-            page.close()
-            total += sum(len(line.text) for line in printed.lines)
-            pages.append(printed)
-            if total > limits.max_text_chars:
-                raise too_much_text(filename, limits)
-        return pages, scans, _read_outline(document), document.get_metadata_value("Title")
+        yield document
     finally:
         document.close()
+
+
+def _read_pages(
+    document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
+) -> tuple[list[PrintedPage], list[int], list[str]]:
+    """The pages, the numbers of those whose words can only be recognised and are not, and the words of the others."""
+    pages: list[PrintedPage] = []
+    unread: list[int] = []
+    written: list[str] = []
+    total = 0
+    for number in range(1, len(document) + 1):
+        page = document[number - 1]
+        added.hide_layers(page)
+        printed = recognised.get(number) or read_page(page)
+        is_read = number not in recognised and not is_picture(page, printed)
+        if is_read:
+            written.append(printed.words)
+        elif number not in recognised:
+            unread.append(number)
+        added.read_annotations(page, printed)
+        if number not in recognised:
+            printed.lines = set_tables(printed.lines, find_rules(page, printed))
+        printed.lines = _lines_in_order(printed)
+        page.close()
+        total += sum(len(line.text) for line in printed.lines)
+        pages.append(printed)
+        if total > limits.max_text_chars:
+            raise too_much_text(filename, limits)
+    return pages, unread, written
 
 
 def _lines_in_order(page: PrintedPage) -> list[PrintedLine]:

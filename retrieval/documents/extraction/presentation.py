@@ -15,6 +15,7 @@ from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.office_xml import (
     as_usual,
     choose_alternatives,
+    describe_picture,
     mark_lowered,
     mark_raised,
     name,
@@ -37,7 +38,6 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
     presentation: Any = pptx.Presentation(io.BytesIO(as_usual(data)))
     writer = MarkdownWriter(filename, limits)
     hidden = []
-    comments = 0
     for number, slide in enumerate(presentation.slides, start=1):
         writer.begin_page()
         if slide._element.get("show") in ("0", "false"):
@@ -45,17 +45,10 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
             continue
         choose_alternatives(slide._element)
         _write_slide(slide, number, writer)
-        comments += _count_comments(slide)
     title = plain_title(canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.first_title
-    left_out = leave_out("slides", hidden) + leave_out("comments", (), comments)
-    return writer.finish(title, left_out=left_out)
-
-
-def _count_comments(slide: Any) -> int:
-    parts = [each.target_part for each in slide.part.rels.values() if each.reltype.rstrip("s").endswith("/comment")]
-    return sum(1 for part in parts for each in parse_xml(part.blob).iter() if str(each.tag).endswith("}cm"))
+    return writer.finish(title, left_out=leave_out("slides", hidden))
 
 
 def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
@@ -76,7 +69,9 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
 
 
 def _write_graphic(shape: Any, writer: MarkdownWriter) -> None:
-    """Write the values of a chart, and the words of a diagram."""
+    """Write the values of a chart, the words of a diagram, and what is said about a picture."""
+    for properties in shape._element.iter(qn("p:cNvPr")):
+        writer.add_paragraph(describe_picture(properties.get("descr")))
     for chart in shape._element.iter(name("c:chart")):
         title, rows = read_chart(parse_xml(shape.part.related_part(chart.get(name("r:id"))).blob))
         writer.add_paragraph(title)

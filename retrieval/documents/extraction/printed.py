@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -51,13 +52,18 @@ class PrintedPage:
     """The lines of a page in the order in which they are read.
 
     ``width`` and ``height`` are in points, of the page held so that its text is upright; to be as it is shown, it is
-    turned by so many degrees, clockwise.
+    turned by so many degrees, clockwise. ``words`` is the text as the library gives it,
+    ``unmapped`` the share of signs in fonts that do not say what they mean,
+    ``controls`` that of signs without any meaning.
     """
 
     width: float
     height: float
     lines: list[PrintedLine]
     turned: int = 0
+    words: str = ""
+    unmapped: float = 0.0
+    controls: float = 0.0
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
@@ -94,20 +100,96 @@ def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
     )
 
 
+CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-$")
+REST_OF_WORD = re.compile(r"[^\W\d_A-Z]\w*+(-\w)?")
+_FIRST_PARTS = frozenset(["well", "self", "niet"])
+_LONGEST_ENDING = 4
+
+
+def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
+    """Return whether a hyphen at a line end belongs to the word: those of a compound, never those of a syllable.
+
+    ``before`` ends in ``cut``; ``rest`` is found by ``REST_OF_WORD`` at the start of the next line. No program cuts a
+    word that has a hyphen in another place, behind its first letter, or between two equal vowels.
+    """
+    part, goes_on = cut[1], rest[0]
+    return (
+        before[: cut.start()].endswith("-")
+        or rest[1] is not None
+        or len(part) == 1
+        or (part.isupper() and goes_on.islower())
+        or (part[-1].lower() == goes_on[0] and goes_on[0] in "aeiou")
+        or (part.lower() in _FIRST_PARTS and len(goes_on) > _LONGEST_ENDING)
+    )
+
+
+_LINE_HEIGHT = 14.0
+
+
+def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
+    """Puts ``text``, which ``box`` frames, into or beside the nearest line of a page at its height, else above what
+    stands lower.
+    """
+    rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
+    height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
+    for at, row in enumerate(rows):
+        _place_row(lines, row, (box[0], box[1] + at * height, box[2], box[1] + (at + 1) * height))
+
+
+def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
+    left, top, right, bottom = box
+    beside = [(line, _word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
+    near, at = min(
+        ((line, at) for line, at in beside if at is not None),
+        key=lambda found: (
+            max(left - found[0].right, found[0].left - right, 0.0),
+            abs(2 * found[0].middle - top - bottom),
+        ),
+        default=(None, 0),
+    )
+    size = near.size if near else median(line.size for line in lines) if lines else 10.0
+    top, bottom = (near.top, near.bottom) if near else (top, bottom)
+    step = min(0.5 * size, (right - left) / len(text))
+    boxes = [(left + at * step, top, left + (at + 1) * step, bottom) for at in range(len(text))]
+    placed = PrintedLine(text, (left, top, boxes[-1][2], bottom), size, boxes=boxes)
+    if near is None:
+        lower = (at for at, line in enumerate(lines) if line.middle > placed.middle)
+        lines.insert(next(lower, len(lines)), placed)
+    elif near.boxes and (at or 0 <= near.left - left < right - left + size):
+        # A box stands at its words, whatever is drawn around it.
+        edge = near.boxes[at - 1] if at else near.boxes[0]
+        boxes = boxes if at else [edge] * len(boxes)
+        near.text = f"{near.text[:at]} {text} {near.text[at:]}" if at else f"{text} {near.text}"
+        near.boxes[at:at] = [boxes[0], *boxes, boxes[-1]] if at else [*boxes, edge]
+    elif at is not None and near.right <= left:
+        placed.follows = True
+        lines.insert(lines.index(near) + 1, placed)
+    else:
+        placed.follows, near.follows = near.follows, True
+        lines.insert(lines.index(near), placed)
+
+
+def _word_start(line: PrintedLine, left: float) -> int | None:
+    """Where in a line the first word right of ``left`` begins, 0 outside of it; None within a word."""
+    if not line.left < left < line.right:
+        return 0
+    at = next((at for at, box in enumerate(line.boxes) if box[0] >= left - 1), len(line.boxes))
+    return at if line.text[at - 1 : at] == " " else None
+
+
 # In this part of a page's height at its top and bottom stand running titles, which many programs write first or last.
 _EDGE = 0.08
 _FEWEST_LINES = 4
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
+# As a multiple of the font's size: from one line of a column to the next.
+_CLOSE = 2.5
 _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
     """``lines`` as they are read, the parts of a row joined unless a column ends between them."""
-    gutter = _find_gutter(lines)
-    if _jumps_up(lines, height) or (gutter is not None and _alternates(lines, gutter)):
-        lines = _by_place(list(lines))
-    return _join_rows(lines)
+    return _join_rows(_by_place(list(lines)) if _jumps_up(lines, height) else _part_columns(lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -157,21 +239,54 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
     return best[1] if best else None
 
 
-def _alternates(lines: Sequence[PrintedLine], gutter: float) -> bool:
-    """Whether prose in columns is written row by row, as no table is: lines as long as the column, that go on below."""
-    first = [line for line in lines if line.right <= gutter]
-    second = [line for line in lines if line.left >= gutter]
-    switches = sum(1 for before, line in pairwise(lines) if line.follows and before.right <= gutter <= line.left)
-    if switches < max(_FEWEST_LINES, 0.5 * min(len(first), len(second))):
-        return False
-    return all(_is_prose(column) for column in (first, second))
+def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
+    """``lines`` with columns of prose that are written row by row, as no table is, one after the other."""
+    rows: list[list[PrintedLine]] = []
+    for line in lines:
+        if line.follows and rows:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    ordered: list[PrintedLine] = []
+    block: list[list[PrintedLine]] = []
+    columns: list[list[PrintedLine]] = []
+    for row in [*rows, []]:
+        places = [_column_at(line, columns) for line in row]
+        if block and row and None not in places:
+            block.append(row)
+        else:
+            if len(columns) > 1 and all(map(_is_prose, columns)):
+                for line in (line for below in block for line in below):
+                    line.follows = False
+                block = columns
+            ordered += [line for part in block for line in part]
+            block, columns, places = [row], [[] for _ in row], list(range(len(row)))
+        for at, line in zip(places, row, strict=True):
+            columns[at or 0].append(line)
+    return ordered
+
+
+def _column_at(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
+    """The column below which a line stands, close to it and between those beside."""
+    for at, column in enumerate(columns):
+        is_right = at == 0 or max(other.right for other in columns[at - 1]) <= line.left
+        is_left = at + 1 == len(columns) or line.right <= min(other.left for other in columns[at + 1])
+        if is_right and is_left and len(columns) > 1:
+            return at if 0 < line.middle - column[-1].middle < _CLOSE * line.size else None
+    return None
 
 
 def _is_prose(column: Sequence[PrintedLine]) -> bool:
+    """Whether lines are as long as their column and go on below; or, of short ones, most go on with a small letter."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
-    goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
-    return len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
+    pairs = [(line, below) for line, below in pairwise(column)]
+    goes_on = [below for line, below in pairs if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
+    small = [below for line, below in pairs if line.text[-1:] not in ".:!?" and below.text[:1].islower()]
+    words = sum(len(line.text.split()) for line in column)
+    if len(column) >= 3 and len(small) >= 0.6 * len(pairs) and words >= 3 * (len(column) - 1):
+        return True
+    return len(column) >= _FEWEST_LINES and len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
 
 
 def _by_place(lines: list[PrintedLine]) -> list[PrintedLine]:

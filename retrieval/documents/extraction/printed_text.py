@@ -10,14 +10,18 @@ from itertools import pairwise
 from statistics import median
 
 from retrieval.documents.extraction.decoding import canonical
-from retrieval.documents.extraction.printed import PrintedLine, PrintedPage
+from retrieval.documents.extraction.printed import (
+    CUT_WORD,
+    REST_OF_WORD,
+    PrintedLine,
+    PrintedPage,
+    keeps_hyphen,
+)
 from retrieval.text.extracted import Page, Section, plain_title
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
 # Signs of the fonts Symbol and Wingdings that stand before items of lists.
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
-_CUT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-$")
-_GOES_ON_IN_WORD = re.compile(r"[^\W\d_A-Z]\w*+")
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(
@@ -258,11 +262,11 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
     for group in groups:
         for at, line in enumerate(group.lines):
             separator = "\n" if at else group.separator if pieces else ""
-            cut = _CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
-            rest = _GOES_ON_IN_WORD.match(line.text) if cut else None
+            cut = CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
+            rest = REST_OF_WORD.match(line.text) if cut else None
             if cut and rest:
-                # With its hyphen when the file writes the word so elsewhere, without otherwise.
-                if f"{cut[1]}-{rest[0]}" not in compounds:
+                # With its hyphen when the file writes the word so elsewhere.
+                if f"{cut[1]}-{rest[0]}" not in compounds and not keeps_hyphen(pieces[-1], cut, rest):
                     pieces[-1] = pieces[-1][:-1]
                     length -= 1
                     if ends:

@@ -9,8 +9,8 @@ from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
 
-_TIME = r"(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,]\d{1,3}"
-_CUE = re.compile(rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*(?:\d{{1,3}}:)?\d{{2}}:\d{{2}}[.,]\d{{1,3}}[^\n]*$", re.M)
+_TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,]\d{1,3}"
+_CUE = re.compile(rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*(?:\d{{1,3}}:)?\d{{1,2}}:\d{{1,2}}[.,]\d{{1,3}}[^\n]*$", re.M)
 _VOICE = re.compile(r"<v(?:\.[\w.]+)?\s+([^<>]{1,80})>")
 _MARKUP = re.compile(r"</?[a-zA-Z0-9][^<>]{0,80}>|\{\\[^{}]{0,80}\}")
 _NUMBER = re.compile(r"\n\s*\d{1,6}\s*\Z")
@@ -43,7 +43,7 @@ def extract_subtitles(data: bytes, filename: str, media_type: str, limits: Extra
             paragraph = ""
         if not paragraph:
             hours, minutes, seconds = cue.groups()
-            begun, speaker = f"{int(hours or 0)}:{minutes}:{seconds}", now
+            begun, speaker = f"{int(hours or 0)}:{minutes:0>2}:{seconds:0>2}", now
         paragraph = f"{paragraph} {words}".strip()
     writer.add_paragraph(f"[{begun}] {f'{speaker}: ' if speaker else ''}{paragraph}")
     return writer.finish()

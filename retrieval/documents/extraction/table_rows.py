@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
 
-from retrieval.documents.extraction.printed import Box, PrintedLine
+from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, keeps_hyphen
 from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
@@ -101,12 +101,12 @@ def join_cells(parts: Sequence[Cell]) -> Cell:
         text = text_of(part)
         if not text or text == said:
             continue
-        # A day or a number that is cut at a line end goes on without a blank, a word without its hyphen too.
-        is_cut = said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit()
-        is_word = said[-1:] == "-" and said[-2:-1].isalpha() and text[0].islower()
-        if is_word:
+        # A day, a number or a word that is cut at a line end goes on without a blank.
+        cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
+        is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
+        if cut and rest and not keeps_hyphen(said, cut, rest):
             joined = joined[:-1]
-        joined += trim(part) if not joined or is_cut or is_word else [(" ", part[0][1]), *trim(part)]
+        joined += trim(part) if not joined or is_cut else [(" ", part[0][1]), *trim(part)]
         said = text
     return joined
 

@@ -25,6 +25,8 @@ from retrieval.documents.extraction.numbering import Numbering
 from retrieval.documents.extraction.office_xml import (
     as_usual,
     choose_alternatives,
+    describe_picture,
+    is_page_number,
     mark_lowered,
     mark_raised,
     name,
@@ -33,7 +35,7 @@ from retrieval.documents.extraction.office_xml import (
     write_equation,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
 # Inserted text under review, content controls, fields and smart tags wrap paragraphs and runs that python-docx then
@@ -52,11 +54,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     document = docx.Document(io.BytesIO(as_usual(data)))
     writer = MarkdownWriter(filename, limits)
     _Reader(document, writer).write()
-    comments = len(list(document.comments)) if _parts(document, "comments") else 0
-    return writer.finish(
-        plain_title(canonical(document.core_properties.title or "")) or writer.first_title,
-        left_out=leave_out("comments", (), comments),
-    )
+    return writer.finish(plain_title(canonical(document.core_properties.title or "")) or writer.first_title)
 
 
 def _parts(document: Document, kind: str) -> list[Any]:
@@ -98,7 +96,7 @@ class _Reader:
                 self._prepare(margin._element, margin.part)
                 for element in margin._element.iter(qn("w:p")):
                     words = " ".join(Paragraph(element, margin).text.split())
-                    if words not in seen and sum(map(str.isalpha, words)) > 1 and not _PAGE_NUMBER.fullmatch(words):
+                    if words not in seen and not is_page_number(words):
                         seen.add(words)
                         yield words
 
@@ -155,6 +153,9 @@ class _Reader:
 
     def _write_drawings(self, root: Any, part: Any) -> None:
         """Put text boxes, diagrams and charts behind the paragraph in which they are anchored."""
+        for picture in reversed(list(root.iter(qn("wp:docPr")))):
+            if words := describe_picture(picture.get("descr")):
+                _put_behind(picture, [_make_paragraph(words)])
         for box in reversed(list(root.iter(qn("w:txbxContent")))):
             _put_behind(box, list(box))
         for diagram in reversed(list(root.iter(name("dgm:relIds")))):
@@ -231,9 +232,6 @@ class _Reader:
             _Reader(docx.Document(io.BytesIO(as_usual(part.blob))), self._writer).write()
         elif part.content_type.startswith("text/"):
             self._writer.add_paragraph(decode(part.blob, filename))
-
-
-_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.)?\s*\d*\s*(?:(?:of|van|von|/)\s*\d*)?", re.I)
 
 
 def _related(part: Any, relation: str | None) -> Any:

@@ -43,8 +43,9 @@ class Command(PreparedCommand):
         self.stdout.write(f"{source} ({source.collection.slug}): {result['status']}, {numbers}.")
         if result["error"]:
             self.stderr.write(f"{source}: {result['error']}")
-        for name, why in result["details"].get("failures", []):
-            self.stderr.write(f"{source}: {name}: {why}")
+        for kind in ("failures", "left_out"):
+            for name, why in result["details"].get(kind, []):
+                self.stderr.write(f"{source}: {'left out: ' if kind == 'left_out' else ''}{name}: {why}")
         if result.get("kept_back"):
             self.stderr.write(
                 f"{source}: {result['kept_back']} documents are gone, and wait for consent to be removed."

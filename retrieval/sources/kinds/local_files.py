@@ -124,6 +124,8 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
+# The mode of a commit of another repository within a tree.
+_SUBMODULE = 0o160000
 # Limit of one answer of a server, which is held in memory.
 _MOST_BYTES = 256 * 2**20
 
@@ -150,6 +152,10 @@ class GitConnector(Connector):
 
     _repository: Any = None
 
+    def __init__(self, options: Mapping[str, Any], number: int) -> None:
+        super().__init__(options, number)
+        self._submodules: set[str] = set()
+
     def __exit__(self, *error: object) -> None:
         if self._repository is not None:
             self._repository.close()
@@ -171,13 +177,15 @@ class GitConnector(Connector):
             raise SourceUnavailable(str(error) or type(error).__name__) from error
         tree = self._repository[commit].tree
         for entry in iter_tree_contents(self._repository.object_store, tree):
-            if stat.S_ISREG(entry.mode):
-                name = entry.path.decode("utf-8", "backslashreplace")
-                if serves_pages(name, has_pages=True):
-                    continue
+            name = entry.path.decode("utf-8", "backslashreplace")
+            is_submodule = stat.S_IFMT(entry.mode) == _SUBMODULE
+            if is_submodule or (stat.S_ISREG(entry.mode) and not serves_pages(name, has_pages=True)):
+                self._submodules |= {name} if is_submodule else set()
                 yield RemoteItem(name, name, entry.sha.decode(), self.address_of(name))
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+        if item.name in self._submodules:
+            return Fetched(None, reason=_t("a submodule: add its repository as a source of its own"))
         try:
             blob = self._repository[item.fingerprint.encode()]
             check_size(item.name, blob.raw_length())

@@ -8,16 +8,21 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from django import forms
 from django.conf import settings
+from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import (
+    MOST_REDIRECTS,
     USER_AGENT,
     HttpConnector,
     Response,
@@ -32,7 +37,6 @@ from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Fetched,
     ItemFailed,
-    ItemGone,
     RemoteItem,
     SourceRefused,
     SourceUnavailable,
@@ -42,40 +46,115 @@ from retrieval.text.encodings import codec_of
 _MOST_CHARACTERS = 3 * 2**20
 
 
+# Directives with a value; any other word before a colon is the name of a robot.
+_VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
+_REFRESH = re.compile(r"\s*(\d{1,6})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?[\"']?([^\"'\s]+)", re.I)
+_WORD = re.compile(r"\w+")
+
+
+class Robots:
+    """What a page asks of robots, in its head and in its headers."""
+
+    def __init__(self) -> None:
+        self.is_indexed = self.is_followed = True
+
+    def read(self, said: str) -> None:
+        """Read directives that are separated by commas; those behind the name of another robot are not for this one."""
+        is_for_this, rest = True, said
+        while rest:
+            word, _comma, rest = rest.partition(",")
+            name, colon, value = (part.strip().lower() for part in word.partition(":"))
+            if name == "unavailable_after":
+                if value.isalpha():
+                    # A day of the week, and the comma behind it.
+                    value, _comma, rest = rest.partition(",")
+                self.is_indexed = self.is_indexed and not _is_past(value)
+            elif colon and name not in _VALUED:
+                is_for_this, name = name in ("*", USER_AGENT.lower()), value
+            told = set(name.split()) if is_for_this else set()
+            self.is_indexed = self.is_indexed and told.isdisjoint(("noindex", "none"))
+            self.is_followed = self.is_followed and told.isdisjoint(("nofollow", "none"))
+
+
+def _is_past(date: str) -> bool:
+    """Whether the day is over, in one of the forms that search engines read."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError, TypeError):
+            found = read(date.strip().upper())
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)) < timezone.now()
+    return False
+
+
 class PageLinks(HTMLParser):
     """The addresses in the first three million characters of a page, as they are written. ``base`` is what they are
-    relative to; empty: the page itself.
+    relative to; empty: the page itself. ``refresh`` is where the page leads by itself, after ``refresh_seconds``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
         super().__init__(convert_charrefs=False)
-        self.base = self.canonical = ""
+        self.base = self.canonical = self.refresh = ""
+        self.refresh_seconds = 0
         self.links: list[str] = []
-        self.is_indexed = self.is_followed = True
+        self.frames: list[str] = []
+        self.words: set[str] = set()
+        self.robots = Robots()
+        self._unseen = 0
         text = data[: 4 * _MOST_CHARACTERS].decode(codec_of(charset) or "utf-8", "replace")
         # Not closed: what is open at the end is no link, and looking for its end again and again takes long.
         self.feed(text[:_MOST_CHARACTERS])
 
+    def base_in(self, response: Response) -> str:
+        with suppress(ItemFailed):
+            return join(response.url, self.base)
+        return response.url
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: (value or "").strip() for name, value in attrs}
         relations = values.get("rel", "").lower().split()
-        if tag == "a" and values.get("href") and "nofollow" not in relations:
+        self._unseen += tag in _UNSEEN
+        if tag in ("a", "area") and values.get("href") and "nofollow" not in relations:
             self.links.append(values["href"])
+        elif tag in ("frame", "iframe") and values.get("src"):
+            (self.frames if tag == "frame" else self.links).append(values["src"])
         elif tag == "base":
             self.base = self.base or values.get("href", "")
         elif tag == "link" and "canonical" in relations:
             self.canonical = self.canonical or values.get("href", "")
-        elif tag == "meta" and values.get("name", "").lower() in ("robots", "ragsite"):
-            said = values.get("content", "").lower()
-            self.is_indexed = self.is_indexed and "noindex" not in said and "none" not in said
-            self.is_followed = self.is_followed and "nofollow" not in said and "none" not in said
+        elif tag == "meta" and values.get("name", "").lower() in ("robots", USER_AGENT.lower()):
+            self.robots.read(values.get("content", ""))
+        elif tag == "meta" and values.get("http-equiv", "").lower() == "refresh" and not self._unseen:
+            self.read_refresh(values.get("content", ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen = max(0, self._unseen - (tag in _UNSEEN))
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.words.update(_WORD.findall(data.lower()))
+
+    def read_refresh(self, said: str) -> None:
+        if (found := _REFRESH.match(said)) and not self.refresh:
+            self.refresh_seconds, self.refresh = int(found[1]), found[2]
 
 
+_UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _HTML = ("text/html", "application/xhtml+xml")
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
+# Types by which servers only say that the file is to be saved, and endings of the programs that make pages.
+_ANY_TYPE = frozenset(
+    """
+    application/octet-stream binary/octet-stream application/force-download application/x-download application/download
+    application/x-unknown application/unknown
+    """.split()  # noqa: SIM905
+)
+_PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
+# A page with more words of its own than this share is another page than the one it calls its original.
+_OWN_SHARE = 0.05
+# Answers that are kept until the page is read itself.
+_MOST_KEPT = 20
 
 
 class WebsiteOptions(Options, Account):
@@ -110,6 +189,9 @@ class WebsiteConnector(HttpConnector):
         self._hosts = {urlsplit(self._address).netloc}
         self._asked_at = 0.0
         self._robots: Any = None
+        # Redirects that led to an address, and answers that were looked at before the turn of their page.
+        self._hops: dict[str, int] = {}
+        self._answers: dict[str, Response] = {}
 
     def _read_address(self) -> str:
         return normalise(super()._read_address())
@@ -127,8 +209,8 @@ class WebsiteConnector(HttpConnector):
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
                 raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
-            raise ItemGone(item.name)
-        response = self._ask(item.key, validators)
+            return Fetched(None, reason=_t("the robots.txt of the site forbids reading it"))
+        response = self._answers.pop(item.key, None) or self._ask(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
             return self._follow(item, join(response.url, response.headers["location"]))
         if item.is_entry:
@@ -137,53 +219,83 @@ class WebsiteConnector(HttpConnector):
             return None
         check_item(response, item.name)
         name, media_type = name_and_type(item.name, response)
+        robots = Robots()
+        for said in response.headers.get("x-robots-tag", "").splitlines():
+            robots.read(said)
         if media_type in _HTML:
-            return self._read_page(item, name, response)
+            return self._read_page(item, name, response, robots)
         if media_type.startswith(_NO_DOCUMENTS):
             return Fetched(None, validators=response.validators)
-        return Fetched(response.body, name=name, validators=response.validators)
+        if not robots.is_indexed:
+            return Fetched(None, validators=response.validators, reason=_t("it asks not to be read (noindex)"))
+        return Fetched(response.text_body, name=name, validators=response.validators)
 
     def _follow(self, item: RemoteItem, target: str) -> Fetched:
-        """A redirect: its target is an item of its own. The start page may lead to another host, such as that with
-        www."""
+        """Return the target of a redirect as an item of its own. The start page may lead to another host, such as that
+        with www."""
         if item.is_entry:
             self._hosts.add(urlsplit(target).netloc)
         if not self._is_here(target):
-            return Fetched(None)
-        return Fetched(None, links=(self._item(normalise(target), item.depth, is_entry=item.is_entry),))
+            return Fetched(None, reason=_t("it leads to another site, %s") % target)
+        url = normalise(target)
+        self._hops[url] = self._hops.get(item.key, 0) + 1
+        if self._hops[url] > MOST_REDIRECTS:
+            raise ItemFailed(_t("%s redirects too many times.") % item.key)
+        return Fetched(None, links=(self._item(url, item.depth, is_entry=item.is_entry),))
 
-    def _read_page(self, item: RemoteItem, name: str, response: Response) -> Fetched:
+    def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> Fetched:
         page = PageLinks(response.body, response.charset)
-        base = response.url
-        with suppress(ItemFailed):
-            base = join(response.url, page.base) if page.base else response.url
-        canonical = self._canonical(base, page)
-        if canonical and canonical != item.key:
-            return Fetched(None, validators=response.validators, links=(self._item(canonical, item.depth),))
-        said = response.headers.get("x-robots-tag", "").lower()
-        links: tuple[RemoteItem, ...] = ()
-        if page.is_followed and item.depth < self.options.get("depth", 5) and self.options.get("way") != "sitemap":
-            links = tuple(self._links(base, page, item.depth + 1))
-        is_indexed = page.is_indexed and "noindex" not in said
-        return Fetched(
-            response.body if is_indexed else None,
-            name=name,
-            validators=response.validators,
-            links=links,
-        )
+        page.read_refresh(response.headers.get("refresh", ""))
+        base = page.base_in(response)
+        canonical = self._local(base, page.canonical)
+        if canonical not in ("", item.key) and self._says_the_same(canonical, page):
+            reason = _t("it says the same as %s, its original") % canonical
+            return Fetched(None, links=(self._item(canonical, item.depth),), reason=reason)
+        refresh = self._local(base, page.refresh) if page.refresh else ""
+        if refresh not in ("", item.key):
+            if not page.refresh_seconds:
+                return self._follow(item, refresh)
+            page.links.append(page.refresh)
+        links: list[RemoteItem] = []
+        is_followed = robots.is_followed and page.robots.is_followed
+        if is_followed and self.options.get("way") != "sitemap":
+            # What stands in frames is the page itself.
+            links += self._links(base, page.frames, item.depth)
+            if item.depth < self.options.get("depth", 5):
+                links += self._links(base, page.links, item.depth + 1)
+        is_indexed = robots.is_indexed and page.robots.is_indexed
+        is_document = is_indexed and not page.frames
+        reason = "" if is_indexed else _t("it asks not to be read (noindex)")
+        body = response.text_body if is_document else None
+        return Fetched(body, name=name, validators=response.validators, links=tuple(links), reason=reason)
 
-    def _canonical(self, base: str, page: PageLinks) -> str:
-        """The page's canonical address if it is on this site; else empty."""
-        if page.canonical:
-            with suppress(ItemFailed):
-                canonical = normalise(join(base, page.canonical))
-                if self._is_here(canonical):
-                    return canonical
+    def _local(self, base: str, link: str) -> str:
+        """Return the address that a page names, if it is on this site; else empty."""
+        with suppress(ItemFailed):
+            if link and self._is_here(address := normalise(join(base, link))):
+                return address
         return ""
 
-    def _links(self, base: str, page: PageLinks, depth: int) -> Iterator[RemoteItem]:
+    def _says_the_same(self, address: str, page: PageLinks) -> bool:
+        """Whether the page at ``address`` can be read, calls itself the original, and has the words of ``page``."""
+        try:
+            if not self._robots.can_fetch(address, USER_AGENT):
+                return False
+            response = self._answers.get(address) or self._ask(address, {})
+        except (SourceUnavailable, ItemFailed):
+            return False
+        if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in _HTML:
+            return False
+        if len(self._answers) < _MOST_KEPT:
+            self._answers[address] = response
+        original = PageLinks(response.body, response.charset)
+        canonical = self._local(original.base_in(response), original.canonical)
+        own = page.words - original.words
+        return original.robots.is_indexed and canonical in ("", address) and len(own) <= _OWN_SHARE * len(page.words)
+
+    def _links(self, base: str, links: list[str], depth: int) -> Iterator[RemoteItem]:
         seen = set()
-        for link in page.links:
+        for link in links:
             with suppress(ItemFailed):
                 url = normalise(join(base, link))
                 if url not in seen and self._is_here(url):
@@ -255,8 +367,9 @@ def normalise(url: str) -> str:
     Raises: ItemFailed for what is no address.
     """
     parts = urlsplit(join(url, ""))
-    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not pair[0].startswith("utm_")]
-    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query), ""))
+    # Otherwise as it is written: servers tell /wiki?Opening from /wiki?Opening=.
+    query = "&".join(pair for pair in parts.query.split("&") if not pair.startswith("utm_"))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
 
 
 def name_of(url: str) -> str:
@@ -264,19 +377,25 @@ def name_of(url: str) -> str:
     parts = urlsplit(url)
     name = unquote(parts.path).strip("/") or "index"
     if parts.query:
-        name += f"?{parts.query}"
+        name += f"?{parts.query.rstrip('/')}"
     return "".join(character for character in name if character.isprintable())
 
 
 def name_and_type(name: str, response: Response) -> tuple[str, str]:
-    """The name with the ending of what was sent, and its media type."""
+    """Return the name that the answer gives the file, with the ending of what was sent, and its media type."""
+    if response.filename:
+        folder = name.partition("?")[0].rpartition("/")[0]
+        name = f"{folder}/{response.filename}" if folder else response.filename
     if response.media_type in _HTML or not response.media_type:
         return _with_ending(name, ".html"), _HTML[0]
+    if response.media_type in _ANY_TYPE:
+        return name, response.media_type
     return _with_ending(name, mimetypes.guess_extension(response.media_type) or ""), response.media_type
 
 
 def _with_ending(name: str, ending: str) -> str:
-    is_named = bool(re.search(r"\.\w{1,5}$", name)) and not (ending == ".html" and not re.search(r"\.x?html?$", name))
+    is_page = bool(re.search(r"\.x?html?$", name))
+    is_named = is_page if ending == ".html" else bool(re.search(r"\.\w{1,5}$", name)) and not _PROGRAMS.search(name)
     return name if is_named else name + ending
 
 

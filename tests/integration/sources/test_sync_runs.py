@@ -184,7 +184,9 @@ def test_a_website_is_read_as_it_asks(site, collection):
     site.pages["/draft"] = '<html><meta name="robots" content="noindex"><a href="/deep">deep</a></html>'
     site.pages["/deep"] = '<html><p>Deep.</p><a rel="nofollow" href="/unseen">x</a><a href="/pump#top">y</a></html>'
     site.pages["/unseen"] = "<html>Unseen</html>"
-    site.pages["/twin"] = '<html><link rel="canonical" href="/pump?utm_source=x">Twin</html>'
+    site.pages["/twin"] = (
+        '<html><title>pump</title><link rel="canonical" href="/pump?utm_source=x"><p>About the pump.</p></html>'
+    )
     site.headers["/moved"] = {"Status": "301", "Location": "/valve"}
     site.headers["/report.txt"] = {"Content-Type": "text/plain"}
     site.failing["/gone"] = 410

@@ -71,7 +71,8 @@ def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip):
     cells = "".join(f"<table:table-cell><text:p>{words}</text:p></table:table-cell>" for words in ("Seal", "12"))
     body = (
         '<office:automatic-styles><style:style style:name="P1" style:parent-style-name="Title"/>'
-        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-format="1"/>'
+        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-format="1" '
+        'style:num-suffix="."/>'
         "</text:list-style></office:automatic-styles><office:body><office:text>"
         "<text:tracked-changes><text:p>struck out</text:p></text:tracked-changes>"
         '<text:p text:style-name="P1">Pump manual</text:p><text:h text:outline-level="1">Parts</text:h>'
@@ -111,7 +112,10 @@ def test_an_opendocument_presentation_is_a_page_a_slide(make_zip):
     extracted = extract(make_zip(files), "deck.odp")
     slides = [extracted.text[page.start : page.end].strip() for page in extracted.pages]
     assert slides == ["# Goals\n\nBelow\n\nSales\n\n> Notes: Pause", ""]
-    assert (extracted.title, extracted.left_out) == ("Goals", (LeftOut("slides", ("2",), 1),))
+    assert (extracted.title, extracted.left_out) == (
+        "Goals",
+        (LeftOut("slides", ("2",), 1), LeftOut("comments", (), 1)),
+    )
 
 
 def book(chapters, *, more=None):

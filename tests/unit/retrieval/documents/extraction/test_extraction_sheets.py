@@ -15,7 +15,7 @@ from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.sheets import Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.document import left_out_sentences
+from retrieval.models.left_out import explain
 from retrieval.tables.table_reading import read_tables
 from retrieval.text.chunking import chunk
 from retrieval.text.extracted import ExtractionLimits
@@ -133,9 +133,9 @@ def test_what_is_hidden_and_what_was_never_computed_is_said():
     workbook["Prices"]["D6"] = "=SUM(D4:D5)"
     extracted = extract(saved(workbook), "prices.xlsx")
     assert "secret" not in extracted.text
-    assert left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
-        "Hidden sheets were not read: Salaries. "
-        "1 formula has no value in the file: open it in its program, save it and upload it."
+    assert explain((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
+        "Not read: 1 hidden sheet (Salaries), 1 formula without a stored value. "
+        "Open the file in its program, save it and upload it: then the values are in it."
     )
 
 
@@ -202,8 +202,8 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     extracted = extract(make_zip(files | {"content.xml": ods(rows, more=hidden).encode()}), "stock.ods")
     assert extracted.text == "# Stock\n\nName: Pump; Price: 1234.50 €; Since: 2026-01-03\n"
     assert (
-        left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
-        == "Hidden sheets were not read: Old."
+        explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        == "Not read: 1 hidden sheet (Old)."
     )
     repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))
     with pytest.raises(DocumentRejected, match="holds more than 1,000,000 cells"):
@@ -329,15 +329,15 @@ def binary_workbook(make_zip):
 
 
 def said(extracted):
-    return left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
 
 
 def test_a_binary_workbook_is_read_without_formats_and_says_so(make_zip):
     extracted = extract(binary_workbook(make_zip), "a.xlsb")
     assert extracted.text == "# Stock\n\nName: Pump; Price: 12.5\n"
     assert said(extracted) == (
-        "Hidden sheets were not read: Salaries. 1 number was read without its format, such as zeros before it: "
-        "save the file as .xlsx and upload it."
+        "Not read: 1 hidden sheet (Salaries), the format of 1 number. "
+        "Save the file as .xlsx and upload it: then zeros before a number are read."
     )
 
 

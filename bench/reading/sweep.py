@@ -1,0 +1,126 @@
+"""Read all files below a folder beside a second reader, and name those that lost words without a notice.
+
+``python -m bench.reading.sweep FOLDER``. The second reader is the engine xberg for Office files, OpenDocument, books
+and markup, and pypdf for PDF files where it is installed. A file is a silent loss if the second reader finds more than
+two words, and more than one of two hundred, that occur nowhere in the site's text, and the site says nothing about it.
+Such a file has to be looked at: the second reader may be wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import django
+
+from bench.reading.words import words_of
+from bench.reporting import table
+
+_BY_ENGINE = frozenset(
+    """
+    docx docm dotx pptx pptm ppsx potx xlsx xlsm xlsb xls ods odt odp epub rtf doc ppt ipynb org adoc tex rst fb2 html
+    htm eml msg csv vtt
+    """.split()  # noqa: SIM905
+)
+# How the engine writes an internal name among the words.
+_STYLE = re.compile(r"\[style_name: [^\]]*\]")
+_LARGEST = 20_000_000
+_MOST_LOST, _LOST_SHARE = 2, 0.005
+_SECONDS, _MEMORY_MIB = 60, 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--formats", nargs="*", help="only files with these endings")
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+    django.setup()
+    from retrieval.documents import formats
+
+    known = {extension for each in formats.read_formats() for extension in each.extensions}
+    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+    slowest = (0.0, "")
+    for path in sorted(options.folder.rglob("*")):
+        ending = path.suffix[1:].casefold()
+        wanted = options.formats or known
+        if not path.is_file() or ending not in wanted or ending not in _BY_ENGINE | {"pdf"}:
+            continue
+        if not 0 < path.stat().st_size < _LARGEST:
+            continue
+        begun = time.perf_counter()
+        outcome, detail = read_and_compare(path, ending)
+        slowest = max(slowest, (time.perf_counter() - begun, str(path)))
+        outcomes[ending][outcome] += 1
+        if outcome in ("silent", "crash"):
+            print(f"{outcome}: {path}: {detail}", flush=True)
+    kinds = ("whole", "named", "refused", "silent", "crash", "alone")
+    rows = [
+        (ending, sum(counts.values()), *(counts[kind] for kind in kinds)) for ending, counts in sorted(outcomes.items())
+    ]
+    total = sum(outcomes.values(), Counter())
+    rows.append(("all", total.total(), *(total[kind] for kind in kinds)))
+    print(
+        table(("format", "files", "whole", "loss named", "refused", "silent loss", "crash", "no second reader"), rows)
+    )
+    print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}")
+
+
+def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
+    """Return the outcome, and what it is about."""
+    from retrieval.documents.extraction.completeness import lost_words
+    from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+    from retrieval.exceptions import DocumentRejected
+    from retrieval.text.extracted import ExtractionLimits
+
+    data, limits = path.read_bytes(), ExtractionLimits()
+    try:
+        within = sandbox_limits(_MEMORY_MIB, _SECONDS, limits, len(data))
+        found = extract_in_sandbox(data, path.name, limits=limits, within=within)
+    except DocumentRejected as error:
+        is_crash = "reading it" in str(error)
+        return ("crash" if is_crash else "refused"), str(error)
+    second = read_second(path, ending)
+    if second is None:
+        return "alone", ""
+    words = list(dict.fromkeys(words_of(_STYLE.sub(" ", second))))
+    members = " ".join(member.name for member in found.members)
+    lost = lost_words(" ".join(words), " ".join(words_of(f"{found.text} {found.title} {members}")))
+    if len(lost) <= max(_MOST_LOST, _LOST_SHARE * len(words)):
+        return "whole", ""
+    if found.left_out or found.unread_pages:
+        return "named", ""
+    return "silent", f"{len(lost)} of {len(words)}: {' '.join(lost[:12])}"
+
+
+def read_second(path: Path, ending: str) -> str | None:
+    """Return the text of a second reader; None where none is there or it fails."""
+    try:
+        if ending == "pdf":
+            import pypdf
+
+            return "\n".join(page.extract_text() for page in pypdf.PdfReader(path).pages)
+        import xberg
+
+        file = xberg.ExtractInput(uri=str(path))
+        settings = xberg.ExtractionConfig(output_format="markdown", disable_ocr=True, use_cache=False)
+
+        async def extract() -> Any:
+            return await xberg.extract(file, settings)
+
+        return "\n".join(document.content or "" for document in asyncio.run(extract()).results) or None
+    except ImportError:
+        return None
+    except Exception as error:  # noqa: BLE001 - a second reader may raise anything
+        print(f"the second reader failed: {path}: {type(error).__name__}")
+        return None
+
+
+if __name__ == "__main__":
+    main()

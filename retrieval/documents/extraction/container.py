@@ -1,0 +1,191 @@
+"""What words an Office file, an OpenDocument file or a book holds, to be compared with the text read of it. PURE.
+
+The readers follow the structure of a file; this follows none: it takes the text of all parts in which a reader of the
+file sees words. A kind of element that no reader thought of is therefore missed here last.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from lxml import etree
+
+from retrieval.documents.extraction.archive import parse_xml
+from retrieval.documents.extraction.completeness import lost_words
+from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
+
+# The part of a file whose words a reader sees, and their kind. The sheets of a workbook are compared by the reader of
+# sheets: a number is written there otherwise than it is shown.
+_PARTS = (
+    (re.compile(r"word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"), "words"),
+    (re.compile(r"content\.xml|.+\.x?html?"), "words"),
+    (re.compile(r"ppt/notesSlides/[^/]+\.xml"), "notes"),
+    (re.compile(r"word/(?:foot|end)notes\.xml"), "footnotes"),
+    (re.compile(r"word/(?:header|footer)\d*\.xml"), "margins"),
+    (re.compile(r"(?:word|ppt|xl)/charts/chart[^/]*\.xml"), "charts"),
+    (re.compile(r"(?:word|ppt|xl)/diagrams/data\d*\.xml"), "diagrams"),
+)
+_COMMENTS = re.compile(r"word/comments\.xml|ppt/comments/[^/]+\.xml")
+_COUNTED = frozenset({"charts", "diagrams"})
+_BLOCKS = frozenset(
+    {
+        "e",
+        "sub",
+        "sup",
+        "num",
+        "den",
+        "p",
+        "h",
+        "tr",
+        "td",
+        "th",
+        "li",
+        "pt",
+        "title",
+        "div",
+        "br",
+        "tab",
+        "s",
+        "line-break",
+        "cell",
+    }
+)
+# Elements with words that no reader sees, or that repeat others: codes of fields, deleted text, tables of contents.
+_UNSEEN = frozenset(
+    """
+    instrText delText del moveFrom Fallback tracked-changes table-of-content alphabetical-index script style head nav
+    note-citation fld annotation sequence-decls formatCode f ext externalData number-style date-style
+    binData settings desc event-listeners scripts font-face-decls
+    """.split()  # noqa: SIM905
+)
+_OFFICE_TEXT = frozenset({"t", "v"})
+_PLACEHOLDER = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}class"
+_ODF_FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
+_FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
+
+
+def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
+    """Return what the file holds and the text lacks, by kind.
+
+    Words are compared as multisets. Charts and diagrams are counted as such, all else in words, of which the first are
+    named.
+    """
+    words: dict[str, list[str]] = defaultdict(list)
+    counts: Counter[str] = Counter()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        is_office = "[Content_Types].xml" in archive.namelist()
+        for entry in archive.namelist():
+            if is_office and _COMMENTS.fullmatch(entry):
+                comments = parse_xml(archive.read(entry)).iter(etree.Element)
+                counts["comments"] += sum(etree.QName(each).localname in ("comment", "cm") for each in comments)
+            kind = next((kind for pattern, kind in _PARTS if pattern.fullmatch(entry)), "")
+            if not kind:
+                continue
+            try:
+                found = _read_part(parse_xml(archive.read(entry)), is_office)
+            except etree.XMLSyntaxError:
+                continue
+            counts["comments"] += found.pop("comments", [""]).count("\x01")
+            for own, pieces in found.items():
+                if own == "words" and kind in _COUNTED:
+                    counts[kind] += _is_mostly_lost("".join(pieces), extracted.text)
+                else:
+                    words[kind if own == "words" else own].extend(pieces)
+    return tuple(_name(words, counts, extracted.text))
+
+
+def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
+    for kind, pieces in words.items():
+        said = "".join(pieces)
+        # What is hidden or struck out is never read; the same words may stand elsewhere.
+        lost = said.split() if kind in ("hidden", "struck") else lost_words(said, text)
+        yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
+    for kind, count in counts.items():
+        yield from leave_out(kind, (), count)
+
+
+def _is_mostly_lost(words: str, text: str) -> bool:
+    return 2 * len(lost_words(words, text)) > len(words.split()) > 0
+
+
+def _read_part(root: etree._Element, is_office: bool) -> dict[str, list[str]]:
+    """Return the pieces of text by kind: words, hidden, struck."""
+    found: dict[str, list[str]] = defaultdict(list)
+    unseen = _unseen_styles(root)
+    if root.get("show") in ("0", "false"):
+        return found
+    walk = etree.iterwalk(root, events=("start", "end"))
+    kinds = ["words"]
+    for event, element in walk:
+        if not isinstance(element.tag, str):
+            continue
+        local = etree.QName(element).localname
+        if event == "start":
+            if local == "annotation":
+                found["comments"].append("\x01")
+            if (
+                local in _UNSEEN
+                or _is_furniture(element, local)
+                or (local == "page" and _kind_of(element, local, unseen))
+            ):
+                walk.skip_subtree()
+                kinds.append(kinds[-1])
+                continue
+            kinds.append(_kind_of(element, local, unseen) or kinds[-1])
+            if local in _BLOCKS:
+                found[kinds[-1]].append(" ")
+            if element.text and (not is_office or local in _OFFICE_TEXT):
+                found[kinds[-1]].append(element.text)
+        else:
+            kinds.pop()
+            if local in _BLOCKS:
+                found[kinds[-1]].append(" ")
+            if element.tail and not is_office:
+                found[kinds[-1]].append(element.tail)
+    return found
+
+
+def _is_furniture(element: etree._Element, local: str) -> bool:
+    """Whether this is a slide's number or date, or an entry of a table of contents, which are not read on purpose."""
+    # The links of a book's table of contents repeat its headings.
+    if local == "a" and "#" in (element.get("href") or ""):
+        return True
+    if local == "frame":
+        return element.get(_PLACEHOLDER) in _ODF_FURNITURE
+    if local == "sp":
+        place = element.find(".//{*}nvPr/{*}ph")
+        return place is not None and place.get("type") in _FURNITURE
+    if local == "p":
+        style = element.find("{*}pPr/{*}pStyle")
+        return style is not None and any(value.upper().startswith("TOC") for value in style.attrib.values())
+    return False
+
+
+def _unseen_styles(root: etree._Element) -> dict[str, str]:
+    """Return the styles of an OpenDocument file that hide or strike out, with the kind of their words."""
+    found: dict[str, str] = {}
+    for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
+        name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""
+        for properties in style.iterchildren("{*}text-properties", "{*}drawing-page-properties"):
+            for attribute, value in properties.attrib.items():
+                local = etree.QName(attribute).localname
+                if (local, value) in (("display", "none"), ("visibility", "hidden")):
+                    found[name] = "hidden"
+                elif local == "text-line-through-style" and value != "none":
+                    found[name] = "struck"
+    return found
+
+
+def _kind_of(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
+    if local == "r":
+        for properties in element.iterchildren("{*}rPr"):
+            for switch in properties.iterchildren("{*}vanish", "{*}strike", "{*}dstrike"):
+                if not any(value in ("0", "false", "off") for value in switch.attrib.values()):
+                    return "hidden" if etree.QName(switch).localname == "vanish" else "struck"
+    if unseen and local in ("span", "p", "h", "page"):
+        return next((unseen[value] for value in element.attrib.values() if value in unseen), "")
+    return ""

@@ -1,0 +1,162 @@
+"""What OpenDocument keeps outside of its paragraphs: numbers, formulas, charts, controls, raised marks, hidden text."""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+import zipfile
+from collections.abc import Sequence
+
+from lxml import etree
+
+from retrieval.documents.extraction.archive import parse_xml
+from retrieval.documents.extraction.numbering import show_count
+from retrieval.documents.extraction.office_xml import mark_lowered, mark_raised
+from retrieval.documents.extraction.opendocument_sheet import Element, name
+
+_FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+
+
+class Numbers:
+    """Counts numbered headings and items. Source: OpenDocument 1.3 part 3, 16.35 and 19.498."""
+
+    def __init__(self, roots: Sequence[Element]) -> None:
+        self._levels: dict[str, dict[int, Element]] = {}
+        for root in roots:
+            for style in root.iter(name("text:outline-style"), name("text:list-style")):
+                is_outline = style.tag == name("text:outline-style")
+                levels = {
+                    int(level.get(name("text:level")) or 1): level for level in style if isinstance(level.tag, str)
+                }
+                self._levels.setdefault("" if is_outline else style.get(name("style:name")) or "", levels)
+        self._counts: dict[str, dict[int, int]] = {}
+
+    def begin(self, style: str) -> None:
+        """Begin a list of this style at its first number."""
+        self._counts.pop(style, None)
+
+    def count_heading(self, level: int) -> str:
+        """Return the number of the next heading of this level, from 1."""
+        return self.count("", level)
+
+    def count(self, style: str, level: int, start: str | None = None) -> str:
+        """Return the number of the next item as the program shows it; empty for a bullet."""
+        levels = self._levels.get(style, {})
+        counts = self._counts.setdefault(style, {})
+        before = counts.get(level, int(self._attribute(levels, level, "text:start-value") or 1) - 1)
+        counts[level] = int(start) if start and start.isdecimal() else before + 1
+        for deeper in [each for each in counts if each > level]:
+            del counts[deeper]
+        if not self._attribute(levels, level, "style:num-format"):
+            return ""
+        shown = int(self._attribute(levels, level, "text:display-levels") or 1)
+        parts = [
+            show_count(counts.get(at, 1), _FORMS.get(form, form))
+            for at in range(max(1, level - shown + 1), level + 1)
+            if (form := self._attribute(levels, at, "style:num-format"))
+        ]
+        prefix, suffix = (self._attribute(levels, level, f"style:num-{end}") for end in ("prefix", "suffix"))
+        return f"{prefix}{'.'.join(parts)}{suffix}".strip()
+
+    @staticmethod
+    def _attribute(levels: dict[int, Element], level: int, attribute: str) -> str:
+        return (levels[level].get(name(attribute)) or "") if level in levels else ""
+
+
+def prepare(root: Element, archive: zipfile.ZipFile) -> None:
+    """Write what the paragraphs lack into them, and remove what nobody sees."""
+    raised, lowered, unseen = _find_styles(root)
+    for element in list(root.iter(name("text:span"), name("text:p"), name("text:h"))):
+        if element.get(name("text:style-name")) in unseen:
+            _replace(element, "")
+    for hidden in list(root.iter(name("text:hidden-text"))):
+        _replace(hidden, "")
+    for hidden in list(root.iter(name("text:hidden-paragraph"))):
+        if hidden.get(name("text:is-hidden")) == "true":
+            _replace(next(hidden.iterancestors(name("text:p"), name("text:h"))), "")
+    controls = {
+        control.get(name("form:id")) or control.get(name("xml:id")): control
+        for forms in root.iter(name("office:forms"))
+        for control in forms.iter(etree.Element)
+    }
+    for place in list(root.iter(name("draw:control"))):
+        control = controls.get(place.get(name("draw:control")))
+        _replace(place, _read_control(control) if control is not None else "")
+    for place in list(root.iter(name("draw:object"))):
+        _write_object(place, archive)
+    for paragraph in root.iter(name("text:p"), name("text:h")):
+        _set_off_marks(paragraph, raised, lowered)
+
+
+def _find_styles(root: Element) -> tuple[set[str | None], set[str | None], set[str | None]]:
+    """Return the names of the styles that raise, that lower, and that hide or strike out."""
+    raised: set[str | None] = set()
+    lowered: set[str | None] = set()
+    unseen: set[str | None] = set()
+    for style in root.iter(name("style:style")):
+        for properties in style.iterchildren(name("style:text-properties")):
+            position = properties.get(name("style:text-position")) or ""
+            is_struck = (properties.get(name("style:text-line-through-style")) or "none") != "none"
+            if is_struck or properties.get(name("text:display")) == "none":
+                unseen.add(style.get(name("style:name")))
+            elif position.startswith(("super", "1", "2", "3", "4", "5")):
+                raised.add(style.get(name("style:name")))
+            elif position.startswith(("sub", "-")):
+                lowered.add(style.get(name("style:name")))
+    return raised, lowered, unseen
+
+
+def _read_control(control: Element) -> str:
+    """Return what a form's control shows: its state or value, and its label."""
+    label = control.get(name("form:label")) or ""
+    local = etree.QName(control).localname
+    if local in ("checkbox", "radio"):
+        state = control.get(name("form:current-state")) or control.get(name("form:current-selected"))
+        return f"{'☒' if state in ('checked', 'true') else '☐'} {label}".strip()
+    if local == "listbox":
+        chosen = [each for each in control if each.get(name("form:current-selected")) == "true"]
+        return ", ".join(each.get(name("form:label")) or "" for each in chosen)
+    return control.get(name("form:current-value")) or control.get(name("form:value")) or label
+
+
+def _write_object(place: Element, archive: zipfile.ZipFile) -> None:
+    """Write a formula in its sentence, and the values of a chart behind its paragraph."""
+    path = posixpath.normpath(f"{place.get(name('xlink:href')) or ''}/content.xml")
+    if path not in archive.namelist():
+        return
+    root = parse_xml(archive.read(path))
+    if root.tag == name("math:math"):
+        note = next(root.iter(name("math:annotation")), None)
+        words = note.text if note is not None else " ".join(map(str, root.itertext()))
+        _replace(place, f" {' '.join((words or '').split())} ")
+    elif root.find(f".//{name('office:chart')}") is not None:
+        anchor = next(place.iterancestors(name("text:p")), None)
+        anchor = next(place.iterancestors(name("draw:frame")), place) if anchor is None else anchor
+        for table in reversed(list(root.iter(name("table:table")))):
+            anchor.addnext(copy.deepcopy(table))
+
+
+def _replace(element: Element, words: str) -> None:
+    """Put a text in the place of an element."""
+    parent = element.getparent()
+    if parent is not None:
+        span = etree.Element(name("text:span"))
+        span.text, span.tail = words, element.tail
+        parent.replace(element, span)
+
+
+def _set_off_marks(paragraph: Element, raised: set[str | None], lowered: set[str | None]) -> None:
+    """Write raised and lowered spans as they are written on a line."""
+    if not raised and not lowered:
+        return
+    before = ""
+    for event, element in etree.iterwalk(paragraph, events=("start", "end")):
+        if event == "end":
+            before += element.tail or "" if element is not paragraph else ""
+            continue
+        style = element.get(name("text:style-name")) if element.tag == name("text:span") else None
+        if style in raised and element.text:
+            element.text = mark_raised(before, element.text)
+        elif style in lowered and element.text:
+            element.text = mark_lowered(before, element.text)
+        before += element.text or ""

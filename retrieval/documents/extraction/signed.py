@@ -1,0 +1,55 @@
+"""Signed mail whose words are within the signature: the content of CMS signed data (RFC 5652), without checking it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_SIGNED_DATA = bytes.fromhex("2a864886f70d010702")
+_SEQUENCE, _OBJECT, _OCTETS, _OUTER_OCTETS, _EXPLICIT = 0x30, 0x06, 0x04, 0x24, 0xA0
+
+
+def find_signed_content(data: bytes) -> bytes | None:
+    """Return what was signed; None for encrypted data, for a signature without content and for damaged data."""
+    try:
+        content = _inner(data, 0, len(data), _SEQUENCE)
+        kind = next(_elements(data, *content))
+        if data[kind[1] : kind[2]] != _SIGNED_DATA:
+            return None
+        signed = _inner(data, *_inner(data, *content, _EXPLICIT), _SEQUENCE)
+        # The version, the digests, the content, certificates, signers.
+        wrapped = _inner(data, *_inner(data, *signed, _SEQUENCE), _EXPLICIT)
+        return b"".join(_octets(data, *wrapped))
+    except (IndexError, StopIteration, RuntimeError):
+        return None
+
+
+def _inner(data: bytes, start: int, end: int, tag: int) -> tuple[int, int]:
+    """Return the bounds of the content of the first element with this tag."""
+    return next((inner, stop) for found, inner, stop in _elements(data, start, end) if found == tag)
+
+
+def _octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
+    for tag, inner, stop in _elements(data, start, end):
+        if tag == _OUTER_OCTETS:
+            yield from _octets(data, inner, stop)
+        elif tag == _OCTETS:
+            yield data[inner:stop]
+
+
+def _elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield tag, start and end of the content of each element in BER. Raises: IndexError for damaged data."""
+    while start < end:
+        tag, length, inner = data[start], data[start + 1], start + 2
+        if length == 0x80:
+            # The length is not given: two zero bytes follow the last element.
+            stop = next(begin for tag_below, begin, _ in _elements(data, inner, end) if tag_below == 0) - 2
+            yield tag, inner, stop
+            start = stop + 2
+            continue
+        if length & 0x80:
+            inner += length & 0x7F
+            length = int.from_bytes(data[start + 2 : inner], "big")
+        if inner + length > end:
+            raise IndexError
+        yield tag, inner, inner + length
+        start = inner + length

@@ -1,0 +1,133 @@
+"""What a reader sees of an HTML page, and what a control that the reader sees opens.
+
+Hidden text may hold instructions meant for a model alone, so it is read only where the page has a way to it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from lxml import etree
+
+from retrieval.text.instructions import find_instructions
+
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_COLLAPSED_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+# No control takes this away again.
+_UNREADABLE_STYLE = re.compile(r"font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I)
+_ROLES = frozenset(("button", "tab", "link", "treeitem", "menuitem"))
+_TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick|uk-toggle|data-[\w-]+")
+_SEPARATOR = re.compile(r"[^\w.:-]+")
+_WORD = re.compile(r"\w")
+_QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
+# A control within a control: tabs within a panel within a tab.
+_MOST_ROUNDS = 5
+# Of the element that stands before an answer.
+_LONGEST_QUESTION = 300
+
+
+def text_of(element: etree._Element) -> str:
+    return " ".join(" ".join(map(str, element.itertext())).split())
+
+
+def is_hidden(element: etree._Element) -> bool:
+    style = element.get("style") or ""
+    return (
+        element.get("hidden") is not None
+        or element.get("aria-hidden") == "true"
+        or element.get("popover") is not None
+        or (element.tag == "dialog" and element.get("open") is None)
+        or bool(_COLLAPSED_STYLE.search(style) or _UNREADABLE_STYLE.search(style))
+    )
+
+
+def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
+    """Return the hidden elements that a visible control opens, each with that control.
+
+    A control names them, or stands directly before. A heading before a hidden element is one if the page repeats that
+    form. What instructs a language model stays hidden.
+    """
+    elements = [element for element in root.iter() if isinstance(element.tag, str)]
+    # The closest hidden element that each is in, itself included; and the next one around that.
+    within: dict[etree._Element, etree._Element | None] = {}
+    around: dict[etree._Element, etree._Element | None] = {}
+    for element in elements:
+        parent = element.getparent()
+        above = within.get(parent) if parent is not None else None
+        if is_hidden(element):
+            around[element] = above
+            above = element
+        within[element] = above
+    candidates = {each for each in around if not _UNREADABLE_STYLE.search(each.get("style") or "")}
+    if not candidates:
+        return {}
+    ways = list(_find_ways(elements, candidates))
+    opened: dict[etree._Element, etree._Element] = {}
+    shown: set[etree._Element | None] = {None}
+    for _round in range(_MOST_ROUNDS):
+        before = len(opened)
+        for control, target in ways:
+            if target not in opened and within[control] in shown and not find_instructions(text_of(target)):
+                opened[target] = control
+        for each, above in around.items():
+            if each in opened and above in shown:
+                shown.add(each)
+        if len(opened) == before:
+            break
+    return {each: control for each, control in opened.items() if each in shown}
+
+
+def _find_ways(
+    elements: Iterable[etree._Element], candidates: set[etree._Element]
+) -> Iterator[tuple[etree._Element, etree._Element]]:
+    """Yield controls, each with a hidden element that it opens if it is visible itself."""
+    named: dict[str, list[etree._Element]] = defaultdict(list)
+    for element in elements:
+        for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
+            # The control may name what is around the hidden words.
+            named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
+    for element in elements:
+        if is_control(element) and has_sign(element):
+            names = {element.get("id") or ""}
+            for attribute, value in element.items():
+                if _TARGETS.fullmatch(attribute) or (attribute == "href" and value.startswith("#")):
+                    names.update(_SEPARATOR.split(value))
+            for name in names:
+                for target in named.get(name, ()):
+                    if element is not target:
+                        yield element, target
+    forms: Counter[tuple[str, str, str]] = Counter()
+    headed: list[tuple[tuple[str, str, str], etree._Element, etree._Element]] = []
+    for target in candidates:
+        question = target.getprevious()
+        if question is None or not isinstance(question.tag, str) or not 0 < len(text_of(question)) < _LONGEST_QUESTION:
+            continue
+        if any(is_control(each) and not _leads_away(each) for each in question.iter(etree.Element)):
+            yield question, target
+        elif question.tag in HEADINGS or question.tag == "dt" or _QUESTION.search(question.get("class") or ""):
+            form = str(question.tag), str(target.tag), target.get("class") or ""
+            forms[form] += 1
+            headed.append((form, question, target))
+    yield from ((question, target) for form, question, target in headed if forms[form] > 1)
+
+
+def is_control(element: etree._Element) -> bool:
+    return (
+        element.tag in ("button", "summary", "a")
+        or element.get("role") in _ROLES
+        or element.get("aria-expanded") is not None
+        or element.get("onclick") is not None
+        or element.get("data-toggle") is not None
+        or element.get("data-bs-toggle") is not None
+    )
+
+
+def has_sign(element: etree._Element) -> bool:
+    """Whether a reader can see the element: its words or its picture."""
+    return bool(text_of(element)) or any(True for _ in element.iter("img", "svg", "i"))
+
+
+def _leads_away(element: etree._Element) -> bool:
+    address = element.get("href") or ""
+    return element.tag == "a" and not (address in ("", "#") or address.lower().startswith("javascript:"))
