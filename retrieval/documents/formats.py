@@ -259,6 +259,12 @@ def is_text_table(data: bytes) -> bool:
     return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
 
 
+def is_workbook(content: Content) -> bool:
+    """Return whether an Excel workbook is packed here; some programs leave out its folder, or write ``xl\\``."""
+    names = content.archive_names
+    return any(name.startswith(("xl/", "xl\\")) for name in names) or {"workbook.xml", "[Content_Types].xml"} <= names
+
+
 def is_old_workbook(content: Content) -> bool:
     """Return whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
@@ -313,7 +319,7 @@ KNOWN_FORMATS = (
     ),
     Format(
         "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
-        View.TABLES, archive_holds("xl/"),
+        View.TABLES, is_workbook,
     ),
     Format(
         "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", View.TABLES,

@@ -24,6 +24,7 @@ _TOTAL = re.compile(
     r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)(?: (?:ex|in)c.{0,20})?:?", re.I
 )
 _YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
+_MADE_UP = re.compile(r"column \d+|.* \(\d+\)", re.S)
 _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
 
@@ -93,6 +94,9 @@ def write_table(table: CellTable, writer: MarkdownWriter, *, has_decimal_points:
         return
     writer.add_heading(last, 2)
     writer.add_rows(table.header, table.body, has_decimal_points=has_decimal_points)
+    empty = [name for at, name in enumerate(table.header) if not any(at < len(row) and row[at] for row in table.body)]
+    if empty := [name for name in empty if not _MADE_UP.fullmatch(name)]:
+        writer.add_paragraph(f"Without values: {' · '.join(empty)}")
     for row in table.totals:
         first, *others = (at for at, words in enumerate(row) if words)
         named = [f"{table.header[at]} {row[at]}" for at in others]

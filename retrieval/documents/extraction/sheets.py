@@ -9,7 +9,7 @@ import io
 import re
 import zipfile
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -154,22 +154,24 @@ def _fill_merged(sheet: Sheet) -> Rows:
 def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
     """Yield the ranges of cells that empty rows or empty columns separate, but not a table with an empty column."""
     for band in _runs(numbers):
+        runs = _runs(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
-        for run in _runs(sorted({at for number in band for at in rows[number]})):
-            chosen = set(run)
-            part = {number: {at: rows[number][at] for at in chosen & rows[number].keys()} for number in band}
-            part = {number: cells for number, cells in part.items() if cells}
+        for run in runs if len(runs) > 1 else ():
+            part = _within(rows, band, set(run))
             if parts and _goes_on(*parts[-1], run, part):
-                before, part_before = parts.pop()
-                run = [*before, *run]
-                part = {number: part_before.get(number, {}) | part.get(number, {}) for number in band}
-                part = {number: cells for number, cells in part.items() if cells}
+                run = [*parts.pop()[0], *run]
+                part = _within(rows, band, set(run))
             parts.append((run, part))
-        if len(parts) == 1:
-            yield Area(band[0], parts[0][0][0], band[-1], parts[0][0][-1])
-            continue
-        for _, part in parts:
+        if len(parts) < 2:
+            yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
+        for _, part in parts if len(parts) > 1 else ():
             yield from _cut_areas(part, sorted(part))
+
+
+def _within(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
+    """Return the cells of these rows and columns."""
+    found = {number: {at: rows[number][at] for at in columns & rows[number].keys()} for number in numbers}
+    return {number: cells for number, cells in found.items() if cells}
 
 
 def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:

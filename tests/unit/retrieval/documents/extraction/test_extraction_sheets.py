@@ -484,3 +484,16 @@ def test_an_empty_column_within_a_table_does_not_tear_it_apart():
     # Two tables beside each other: with the same names, or of different height.
     assert sheet("a|b||a|b", "x|1||y|2", "z|3||v|4").text.count("\n\n") == 1
     assert sheet("a|b||c|d", "x|1||y|2", "z|3||", "w|5||").text == "a: x; b: 1\na: z; b: 3\na: w; b: 5\n\nc: y; d: 2\n"
+
+
+@pytest.mark.parametrize("path", ["xl\\", ""])
+def test_a_workbook_whose_parts_lie_elsewhere_is_read(make_zip, path):
+    with zipfile.ZipFile(io.BytesIO(saved(prices()))) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    moved = {
+        name.replace("xl/", path).replace("worksheets/", f"worksheets{path[-1:] or '/'}"): body
+        for name, body in files.items()
+    }
+    if not path:
+        moved = {name: body.replace(b"/xl/", b"/").replace(b"xl/workbook", b"workbook") for name, body in moved.items()}
+    assert "Article: MX-1; Category: Pumps; Weight (kg): 12.345" in extract(make_zip(moved), "a.xlsx").text
