@@ -27,10 +27,13 @@ _ELAPSED = re.compile("h+|m+|s+", re.I)
 _CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?\d+(?:\.\d+)?)")
 _ORDER = {"<": (-1,), "=": (0,), ">": (1,), "<=": (-1, 0), ">=": (0, 1), "<>": (-1, 1)}
 _DAY_ZERO = datetime(1899, 12, 30)
+_MINUTE = timedelta(minutes=1)
+_UNITS = {"h": timedelta(hours=1), "m": _MINUTE, "i": _MINUTE, "s": timedelta(seconds=1)}
 _PLACE = re.compile("[0#?]")
 _SCALING = re.compile("(?<=[0#?]),+(?![0#?,])")
 _FRACTION = re.compile(r"(?:([0#?]+)[^0#?/]+)?[0#?]+/(\d+|[0#?]+)")
 _POWER = re.compile("E([+-])([0#?]+)")
+_LONGEST_FORMAT = 255
 _MOST_DECIMALS = 30
 _CONTEXT = Context(prec=400)
 
@@ -54,7 +57,7 @@ def show_value(value: object, number_format: str = "") -> str:
     """Return the value as its format shows it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    sections = _read_format(number_format or "General")
+    sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")
     if isinstance(value, str):
         section = sections[3] if len(sections) > 3 else sections[-1]
         shown = [value if token.kind == "sign" else token.words for token in section.tokens]
@@ -228,11 +231,11 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
             parts[at] = parts[at].replace("m", "i")
     has_noon = any(part[:1] == "A" for part in parts)
     shown = [
-        token.words
-        if not part
-        else _show_elapsed(abs(value), part)
+        f"{abs(value) // _UNITS[part[0]]:0{len(part)}d}"
         if token.kind == "elapsed"
         else _show_part(_DAY_ZERO + value, part, has_noon)
+        if part
+        else token.words
         for token, part in zip(tokens, parts, strict=True)
     ]
     is_elapsed = any(token.kind == "elapsed" for token in tokens)
@@ -245,11 +248,6 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
     clock = [at for at in known if parts[at][0] in "hisA" and not is_day]
     hour = "".join(shown[clock[0] : clock[-1] + 1]) if clock else ""
     return " ".join([*weekday, (_DAY_ZERO + value).date().isoformat(), *hour.split()])
-
-
-def _show_elapsed(value: timedelta, part: str) -> str:
-    unit = {"h": 3600, "m": 60, "i": 60, "s": 1}[part[0]]
-    return f"{int(value.total_seconds() // unit):0{len(part)}d}"
 
 
 def _show_part(moment: datetime, part: str, has_noon: bool) -> str:
