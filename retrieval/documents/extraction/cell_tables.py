@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from retrieval.documents.extraction.writer import MarkdownWriter
@@ -59,7 +60,8 @@ class CellTable(NamedTuple):
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[Span] = ()) -> CellTable:
     """Return the table that the rows make. ``head`` are the first of them, up to ``HEAD``, all of the same width."""
     first, last = _find_names(head, list(spans))
-    titles = [" ".join(filter(None, row)) for row in rows[:first]]
+    # Two blanks stand where the comma of a sentence parted cells.
+    titles = [" ".join(filter(None, row)).replace("  ", ", ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
     if last > first:
@@ -128,7 +130,8 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> tuple[
     titles = 0
     for at, row in enumerate(head[: _MOST_TITLES + 1]):
         is_last = at == len(head) - 1
-        if not is_last and counts[at] >= least and not _is_preamble(head, at, counts[at], usual):
+        has_gap = any(cell.text and not before.text for before, cell in pairwise(row)) and counts[at] > 1
+        if not is_last and (counts[at] >= least or has_gap) and not _is_preamble(head, at, counts[at], usual):
             if width > _MOST_COLUMNS or _is_form(head[at:]) or not _are_names(head, at):
                 break
             first, last = _widen(head, at, spans)
@@ -159,8 +162,8 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    # Years alone are names above rows of labels.
-    is_text = row[0].text == "" or not all(cell.is_value for cell in row if cell.text)
+    # Years alone are names.
+    is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
@@ -207,7 +210,7 @@ def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> tu
 def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> bool:
     """Return whether the row is another one of names: below names of several columns, or above columns of values."""
     above, row, below = head[at - 1], head[at], head[at + 1 :]
-    if any(cell.is_value and not _is_period(cell.text) for cell in row) or not any(cell.text for cell in row):
+    if not any(cell.text for cell in row) or not _are_names(head, at):
         return False
     if any(span.row == at - 1 for span in spans):
         return True
