@@ -247,6 +247,6 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     for member in members.found:
         writer.add_item(member.name)
     if not members.found:
-        names = ", ".join(name for each in members.left_out for name in each.names)
-        raise DocumentRejected(f"{filename} holds no file that can be read{f': {names}' if names else ''}.")
+        unread = ", ".join(name for each in members.left_out for name in each.names)
+        raise DocumentRejected(f"{filename} holds no file that can be read{f': {unread}' if unread else ''}.")
     return writer.finish(title, members=members.found, left_out=members.left_out)

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
     is_value: bool
 
 
-class Span(NamedTuple):
+class NameSpan(NamedTuple):
     """A cell that is merged over columns, the last one included."""
 
     row: int
@@ -57,7 +57,7 @@ class CellTable(NamedTuple):
         return self.header[:1] == ["column 1"] or not self.header
 
 
-def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[Span] = ()) -> CellTable:
+def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
     """Return the table that the rows make. ``head`` are the first of them, up to ``HEAD``, all of the same width."""
     first, last = _find_names(head, list(spans))
     # Two blanks stand where the comma of a sentence parted cells.
@@ -65,7 +65,7 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
     body = rows[last:]
     width = len(head[0])
     if last > first:
-        names = _join_names(head[first:last], [Span(span.row - first, *span[1:]) for span in spans])
+        names = _join_names(head[first:last], [NameSpan(span.row - first, *span[1:]) for span in spans])
     elif width == 1 or width > _MOST_COLUMNS or len(body) < 2 or _are_pairs(head[first:]):
         return CellTable(titles, [], body, [])
     else:
@@ -118,7 +118,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
 # Which rows are the names ---------------------------------------------------------------------------------------------
 
 
-def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> tuple[int, int]:
+def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
     """Return the first row that names columns and the first row below the names; the same row twice where none does.
     The rows above are titles."""
     width = len(head[0])
@@ -192,7 +192,7 @@ def _counts_up(texts: Sequence[str]) -> bool:
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> tuple[int, int]:
+def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
     """Return the first row of the names and the first row below them, when they are in several rows."""
     first, last = at, at + 1
     width = len(head[0])
@@ -207,7 +207,7 @@ def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> tu
     return first, last
 
 
-def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> bool:
+def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
     """Return whether the row is another one of names: below names of several columns, or above columns of values."""
     above, row, below = head[at - 1], head[at], head[at + 1 :]
     if not any(cell.text for cell in row) or not _are_names(head, at):
@@ -221,7 +221,7 @@ def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> 
     return values > 0 if has_gaps else values > 1 and not any(row[0].text == each[0].text for each in below)
 
 
-def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> list[str]:
+def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
     """Return a name for each column, each of its own: those of several columns stand before those below them."""
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):

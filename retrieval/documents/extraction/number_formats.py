@@ -14,6 +14,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import isfinite
 from typing import NamedTuple
 
 # Quoted or escaped words; what fills a cell, or is as wide as a sign; a colour, a condition or a currency; the signs
@@ -60,8 +61,8 @@ def show_value(value: object, number_format: str = "") -> str:
     sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")
     if isinstance(value, str):
         section = sections[3] if len(sections) > 3 else sections[-1]
-        shown = [value if token.kind == "sign" else token.words for token in section.tokens]
-        return "".join(shown) if value and section.has("@") else value
+        pieces = [value if token.kind == "sign" else token.words for token in section.tokens]
+        return "".join(pieces) if value and section.has("@") else value
     if isinstance(value, (date, time, timedelta)):
         is_day = isinstance(value, date) and getattr(value, "time", time)() == time()
         usual = "[h]:mm" if isinstance(value, timedelta) else "hh:mm" if isinstance(value, time) else "yyyy-mm-dd hh:mm"
@@ -69,14 +70,12 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(
             value, (sections if has_moment else _read_format("yyyy-mm-dd" if is_day else usual))[0].tokens
         )
-    if not isinstance(value, (int, float)):
-        return str(value)
-    if value != value or value in (float("inf"), float("-inf")):
+    if not isinstance(value, (int, float)) or not isfinite(value):
         return str(value)
     at = _choose(sections, value)
     tokens = sections[at].tokens
     if sections[at].has("ymdhs"):
-        return _show_moment(timedelta(days=value), tokens) if abs(value) < 2_900_000 else show_number(value)
+        return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
         # A dash stands for it.
@@ -137,10 +136,9 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
     """Return a number that is not negative."""
     if not any(token.kind == "sign" and token.words in "0#?" for token in tokens):
         usual = ("general", "@")
-        words = [
-            show_number(value) if token.words in usual and token.kind == "sign" else token.words for token in tokens
-        ]
-        return " ".join("".join(words).split())
+        is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
+        pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
+        return " ".join("".join(pieces).split())
     # Words to show are one character of the pattern, except digits, which may be part of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
