@@ -25,7 +25,7 @@ _TOTAL = re.compile(
     r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)(?: (?:ex|in)c.{0,20})?:?", re.I
 )
 _YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
-_MADE_UP = re.compile(r"column \d+|.* \(\d+\)", re.S)
+_MADE_UP = re.compile(r"column \d+")
 _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
 
