@@ -260,9 +260,10 @@ def is_text_table(data: bytes) -> bool:
 
 
 def is_workbook(content: Content) -> bool:
-    """Return whether an Excel workbook is packed here; some programs leave out its folder, or write ``xl\\``."""
+    """Return whether an Excel workbook is packed here; some programs choose another folder, or write ``xl\\``."""
     names = content.archive_names
-    return any(name.startswith(("xl/", "xl\\")) for name in names) or {"workbook.xml", "[Content_Types].xml"} <= names
+    has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
+    return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
 
 
 def is_old_workbook(content: Content) -> bool:

@@ -176,7 +176,9 @@ _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
     """Return the names of an archive's files. Without a mark they are UTF-8 or in a code page that nothing names."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
-    names = [_name_in_unicode(entry) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)]
+    names = [
+        _name_in_unicode(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
+    ]
     unknown = b"\n".join(name for name, known in zip(raw, names, strict=True) if name and not known)
     codec = find_codec(unknown) if unknown else ""
     return [
@@ -185,12 +187,12 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
     ]
 
 
-def _name_in_unicode(entry: zipfile.ZipInfo) -> str:
+def _name_in_unicode(extra: bytes, raw: bytes) -> str:
     """Return the name in an entry's extra field, which packers write beside one in a code page; empty without it."""
-    extra = entry.extra
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        if kind == _PATH_IN_UNICODE:
+        # The sum is that of the name in the code page: one that was changed later is another name.
+        if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]
     return ""
@@ -247,6 +249,6 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     for member in members.found:
         writer.add_item(member.name)
     if not members.found:
-        names = ", ".join(name for each in members.left_out for name in each.names)
-        raise DocumentRejected(f"{filename} holds no file that can be read{f': {names}' if names else ''}.")
+        unread = ", ".join(name for each in members.left_out for name in each.names)
+        raise DocumentRejected(f"{filename} holds no file that can be read{f': {unread}' if unread else ''}.")
     return writer.finish(title, members=members.found, left_out=members.left_out)

@@ -20,7 +20,7 @@ from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
 from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, Span, read_table, write_table
+from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import as_usual, read_chart
@@ -202,7 +202,7 @@ def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
     head = [[rows[number].get(at, Cell("", False)) for at in columns] for number in numbers[:HEAD]]
     lines = [[rows[number][at].text if at in rows[number] else "" for at in columns] for number in numbers]
     spans = [
-        Span(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
+        NameSpan(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
         for each in merged
         if each.left < each.right and each.top in numbers[:HEAD] and each.left in columns
     ]

@@ -497,3 +497,18 @@ def test_a_workbook_whose_parts_lie_elsewhere_is_read(make_zip, path):
     if not path:
         moved = {name: body.replace(b"/xl/", b"/").replace(b"xl/workbook", b"workbook") for name, body in moved.items()}
     assert "Article: MX-1; Category: Pumps; Weight (kg): 12.345" in extract(make_zip(moved), "a.xlsx").text
+
+
+def test_numbers_and_days_keep_their_kind_whatever_their_format():
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["Item", "Budget", "Result", "Day"])
+    for at, (budget, result) in enumerate([(1250000, -1250.5), (900000, 0), (2500000, 310)], start=1):
+        workbook.active.append([f"x{at}", budget, result, dt.date(2026, 1, at)])
+        workbook.active.cell(at + 1, 2).number_format = '#,##0.0,,"M"'
+        workbook.active.cell(at + 1, 3).number_format = '#,##0.00;(#,##0.00);"-"'
+        workbook.active.cell(at + 1, 4).number_format = "dddd d mmmm yyyy"
+    extracted = extract(saved(workbook), "a.xlsx")
+    assert extracted.text.splitlines()[0] == "Item: x1; Budget: 1.3M; Result: -1250.50; Day: Thursday 2026-01-01"
+    (table,) = read_tables(extracted)
+    assert [column.kind for column in table.columns] == ["text", "number", "number", "date"]
+    assert table.rows[1].values[1:] == (900000.0, 0.0, "2026-01-02")
