@@ -43,6 +43,18 @@ _LEFT_OUT = {
     "locked": _("Left out, because password-protected: %(names)s."),
     "large": _("Left out, because larger than a document may be: %(names)s."),
     "linked": _("Left out, because only linked to: %(names)s."),
+    "comments": ngettext_lazy("%(count)d comment was not read.", "%(count)d comments were not read.", "count"),
+    "layers": ngettext_lazy(
+        "%(count)d layer that is switched off was not read.",
+        "%(count)d layers that are switched off were not read.",
+        "count",
+    ),
+    "form": _("This is a form that only Adobe Acrobat can show: print it to PDF there, and upload that."),
+    "words": ngettext_lazy(
+        "%(count)d word of the file is missing in its text: %(names)s.",
+        "%(count)d words of the file are missing in its text, among them: %(names)s.",
+        "count",
+    ),
 }
 
 
