@@ -40,7 +40,7 @@ _NUMBER_GAP = 8.0
 _SAMPLED_ANGLES = 40
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 _FEWEST_LETTERS = 5
-_LATIN_WORD = re.compile("[a-z]{2,}")
+_LATIN_WORD = re.compile(r"(?<![^\W_])[a-z]{2,}+(?![^\W_])")
 _COMMON_PAIRS = frozenset(
     """
     th he in er an re nd on en at ou ed ha to or it is hi es ng ar te st se le al ti ve me ne de nt ri ro li ra io ic ge
@@ -48,7 +48,7 @@ _COMMON_PAIRS = frozenset(
     ke va vo we wa zi ow ni na ki po pr tr pe pa so su tu mo mi vi nn ll ss tt
     """.split()  # noqa: SIM905
 )
-_FEWEST_PAIRS = 20
+_FEWEST_SIGNS = 12
 _MOST_UNMAPPED = 0.3
 _MOST_CONTROLS = 0.2
 _STAMPED_LETTERS = 120
@@ -313,17 +313,18 @@ def _is_garbled(text: str, unmapped: float) -> bool:
     """Whether a page's signs make no words, as where a font has no map to characters, or a wrong one.
 
     ``unmapped`` is the share of them that pdfium finds in no map; many of those are read rightly all the same. Other
-    scripts than Latin are not judged by their words. The limits are below all of 1,392 good pages in 14 languages.
+    scripts than Latin are not judged by their words. The limits are below all of 2,000 good pages.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    words = _LATIN_WORD.findall(text.casefold())
-    pairs = [before + after for word in words for before, after in pairwise(word)]
-    if 2 * sum(map(len, words)) < letters:
+    # Codes and sequences are no words: they are of capitals, digits or few letters.
+    is_unmapped = unmapped > _MOST_UNMAPPED
+    words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
+    if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:
         return False
+    pairs = [before + after for word in words for before, after in pairwise(word)]
     common = sum(pair in _COMMON_PAIRS for pair in pairs)
-    if unmapped > _MOST_UNMAPPED:
-        return len(pairs) >= _FEWEST_PAIRS and common < 0.42 * len(pairs)
-    return len(pairs) >= 3 * _FEWEST_PAIRS and common < 0.28 * len(pairs)
+    fewest, share = (20, 0.42) if is_unmapped else (60, 0.28)
+    return len(pairs) >= fewest and common < share * len(pairs)
