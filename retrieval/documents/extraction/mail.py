@@ -225,7 +225,9 @@ class _MailReader:
 
     def _read_alternatives(self, parts: list[Any]) -> None:
         """Read the form of the mail that says most, or two of which each says something else; invitations as well."""
-        before, forms, others = self.blocks, [], []
+        before = self.blocks
+        forms: list[list[str]] = []
+        others: list[list[str]] = []
         for part in parts:
             self.blocks = []
             self.read(part)
