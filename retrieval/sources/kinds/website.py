@@ -192,6 +192,7 @@ class WebsiteConnector(HttpConnector):
         # Redirects that led to an address, and answers that were looked at before the turn of their page.
         self._hops: dict[str, int] = {}
         self._answers: dict[str, Response] = {}
+        self._originals: dict[str, set[str] | None] = {}
 
     def _read_address(self) -> str:
         return normalise(super()._read_address())
@@ -248,7 +249,9 @@ class WebsiteConnector(HttpConnector):
         page.read_refresh(response.headers.get("refresh", ""))
         base = page.base_in(response)
         canonical = self._local(base, page.canonical)
-        if canonical not in ("", item.key) and self._says_the_same(canonical, page):
+        # It may name another scheme than the one that leads to the site.
+        is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
+        if is_other and self._says_the_same(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
             return Fetched(None, links=(self._item(canonical, item.depth),), reason=reason)
         refresh = self._local(base, page.refresh) if page.refresh else ""
@@ -278,20 +281,26 @@ class WebsiteConnector(HttpConnector):
 
     def _says_the_same(self, address: str, page: PageLinks) -> bool:
         """Whether the page at ``address`` can be read, calls itself the original, and has the words of ``page``."""
+        if address not in self._originals:
+            self._originals[address] = self._look_at(address)
+        original = self._originals[address]
+        return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
+
+    def _look_at(self, address: str) -> set[str] | None:
+        """Return the words of a page before its turn; None for one that is no original."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
-                return False
-            response = self._answers.get(address) or self._ask(address, {})
+                return None
+            response = self._ask(address, {})
         except (SourceUnavailable, ItemFailed):
-            return False
+            return None
         if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in _HTML:
-            return False
+            return None
         if len(self._answers) < _MOST_KEPT:
             self._answers[address] = response
-        original = PageLinks(response.body, response.charset)
-        canonical = self._local(original.base_in(response), original.canonical)
-        own = page.words - original.words
-        return original.robots.is_indexed and canonical in ("", address) and len(own) <= _OWN_SHARE * len(page.words)
+        page = PageLinks(response.body, response.charset)
+        canonical = self._local(page.base_in(response), page.canonical)
+        return page.words if page.robots.is_indexed and canonical in ("", address) else None
 
     def _links(self, base: str, links: list[str], depth: int) -> Iterator[RemoteItem]:
         seen = set()
