@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import (
+    HTML_TYPES,
     MOST_REDIRECTS,
     USER_AGENT,
     HttpConnector,
@@ -138,7 +139,6 @@ class PageLinks(HTMLParser):
 
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
-_HTML = ("text/html", "application/xhtml+xml")
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
 # Types by which servers only say that the file is to be saved, and endings of the programs that make pages.
 _ANY_TYPE = frozenset(
@@ -223,7 +223,7 @@ class WebsiteConnector(HttpConnector):
         robots = Robots()
         for said in response.headers.get("x-robots-tag", "").splitlines():
             robots.read(said)
-        if media_type in _HTML:
+        if media_type in HTML_TYPES:
             return self._read_page(item, name, response, robots)
         if media_type.startswith(_NO_DOCUMENTS):
             return Fetched(None, validators=response.validators)
@@ -294,7 +294,7 @@ class WebsiteConnector(HttpConnector):
             response = self._ask(address, {})
         except (SourceUnavailable, ItemFailed):
             return None
-        if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in _HTML:
+        if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in HTML_TYPES:
             return None
         if len(self._answers) < _MOST_KEPT:
             self._answers[address] = response
@@ -395,8 +395,8 @@ def name_and_type(name: str, response: Response) -> tuple[str, str]:
     if response.filename:
         folder = name.partition("?")[0].rpartition("/")[0]
         name = f"{folder}/{response.filename}" if folder else response.filename
-    if response.media_type in _HTML or not response.media_type:
-        return _with_ending(name, ".html"), _HTML[0]
+    if response.media_type in HTML_TYPES or not response.media_type:
+        return _with_ending(name, ".html"), HTML_TYPES[0]
     if response.media_type in _ANY_TYPE:
         return name, response.media_type
     return _with_ending(name, mimetypes.guess_extension(response.media_type) or ""), response.media_type
