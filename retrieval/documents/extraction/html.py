@@ -69,6 +69,8 @@ _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
+# Behind these, a raised mark begins a word.
+_BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _NON_SPACE = re.compile(r"\S")
@@ -357,10 +359,8 @@ def _write_marks(root: etree._Element) -> None:
     """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, ``1/2``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _text_before(mark)
-        last, is_link = (
-            before[-1:],
-            any(True for _ in mark.iter("a")) or next(mark.iterancestors("a"), None) is not None,
-        )
+        last = before[-1:]
+        is_link = mark.find(".//a") is not None or next(mark.iterancestors("a"), mark).tag == "a"
         if mark.tag == "a" and not ((mark.get("href") or "").startswith("#") and _NOTE_MARK.fullmatch(words)):
             continue
         below = mark.getnext()
@@ -370,7 +370,7 @@ def _write_marks(root: etree._Element) -> None:
         elif is_fraction and below is not None and below.tag == "sub":
             mark.tail = "/"
             _replace(mark, f" {words}" if last.isalnum() else words)
-        elif not (last.isalnum() or last in (")", "]", "%", "€")) or before.endswith("/"):
+        elif not last.strip() or last in _BEFORE_WORDS:
             _replace(mark, words)
         elif mark.tag == "sub":
             _replace(mark, words if last.isalpha() or last in ")]" else f"_{words}")

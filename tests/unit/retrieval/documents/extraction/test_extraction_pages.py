@@ -142,6 +142,8 @@ def test_words_of_controls_forms_and_figures_are_read(page, expected):
         ('costs $320<a href="#n1"><sup>*</sup></a>', "costs $320 [*]"),
         ('see rule <a href="#r3">3</a> and <a href="/x">4</a>', "see rule 3 and 4"),
         ("<b>8,935,112</b><sup>3</sup>", "8,935,112^3"),
+        ("It is $320.<sup>1</sup> Or <i>less</i>,<sup>2</sup> (<sup>3</sup>)", "It is $320.^1 Or less,^2 (3)"),
+        ('It is $320.<sup><a href="#n">1</a></sup>', "It is $320. [1]"),
         ("83<sup>a, b</sup>", "83^(a, b)"),
         ("H<sub>2</sub>O and CO<sub>2</sub>", "H2O and CO2"),
         ("log 10<sub>2</sub>", "log 10_2"),
