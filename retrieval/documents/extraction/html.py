@@ -69,6 +69,9 @@ _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
+# Behind these, a raised mark begins a word.
+_BEFORE_WORDS = "([{/\u2044^«“‘"
+_NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _NON_SPACE = re.compile(r"\S")
 _WORDS = re.compile(r"\w+")
@@ -120,7 +123,7 @@ def parse_html(source: str, filename: str) -> etree._Element | None:
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
         # The parser stopped there, and what follows would be missing without a word.
-        raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page anew.")
+        raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
 
 
@@ -203,10 +206,9 @@ def _own_text(element: etree._Element) -> str:
 
 def _name_panels(root: etree._Element) -> None:
     """Give each panel of tabs the name of its tab, which stands elsewhere, as its heading."""
-    panels = {
-        name: each for each in root.iter(etree.Element) if (name := each.get("id") or each.get("aria-labelledby"))
-    }
-    panels |= {name: each for each in root.iter(etree.Element) if (name := each.get("aria-labelledby"))}
+    panels: dict[str, etree._Element] = {}
+    for key in ("id", "aria-labelledby"):
+        panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
     for tab in list(root.iterfind(".//*[@role='tab']")):
         names = (tab.get("id"), tab.get("aria-controls"), (tab.get("href") or "").partition("#")[2])
         panel = next((each for name in names if (each := panels.get(name or "")) is not None and each is not tab), None)
@@ -236,8 +238,13 @@ def _drop_contents(root: etree._Element) -> None:
         leads = bool(mark) and (bool(page) or unquote(place) in places)
         links[element] = leads if is_link else sum(links[child] for child in inner)
     dropped: set[etree._Element] = set()
-    # Those that have a heading behind them, and none before or within them.
-    headed = {above for element in elements if element.tag in HEADINGS for above in (element, *element.iterancestors())}
+    # What holds a heading is no menu before the first one.
+    headed: set[etree._Element] = set()
+    for element in elements:
+        above: etree._Element | None = element if element.tag in HEADINGS else None
+        while above is not None and above not in headed:
+            headed.add(above)
+            above = above.getparent()
     is_before_headings = bool(headed)
     for element in elements:
         is_before_headings = is_before_headings and element.tag not in HEADINGS
@@ -350,9 +357,12 @@ def _bracket(words: str) -> str:
 
 def _write_marks(root: etree._Element) -> None:
     """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, ``1/2``, but ``H2O``."""
-    for mark in list(root.iter("sup", "sub")):
+    for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _text_before(mark)
-        last, is_link = before[-1:], mark.find(".//a") is not None or next(mark.iterancestors("a"), None) is not None
+        last = before[-1:]
+        is_link = mark.find(".//a") is not None or next(mark.iterancestors("a"), mark).tag == "a"
+        if mark.tag == "a" and not ((mark.get("href") or "").startswith("#") and _NOTE_MARK.fullmatch(words)):
+            continue
         below = mark.getnext()
         is_fraction = mark.tag == "sup" and (mark.tail or "").strip() in ("/", "\u2044") and below is not None
         if not words or not _MARK.fullmatch(words):
@@ -360,7 +370,7 @@ def _write_marks(root: etree._Element) -> None:
         elif is_fraction and below is not None and below.tag == "sub":
             mark.tail = "/"
             _replace(mark, f" {words}" if last.isalnum() else words)
-        elif not (last.isalnum() or last in (")", "]", "%", "€")) or before.endswith("/"):
+        elif not last.strip() or last in _BEFORE_WORDS:
             _replace(mark, words)
         elif mark.tag == "sub":
             _replace(mark, words if last.isalpha() or last in ")]" else f"_{words}")

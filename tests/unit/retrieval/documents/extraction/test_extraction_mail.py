@@ -134,6 +134,8 @@ def test_an_invitation_says_what_when_where_and_who():
         ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000",
          "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
         ("STATUS:CANCELLED\nDTSTART:20260412", "Status: Cancelled"),
+        ("DTSTART:20260412\nRDATE;VALUE=PERIOD:20260413T090000/PT30M", "Also on: Monday 2026-04-13, 09:00 to 09:30"),
+        ("FREEBUSY:20260412T080000Z/20260412T083000Z", "Busy: Sunday 2026-04-12, 08:00 to 08:30 (UTC)"),
         ("DESCRIPTION:Bring\\n\\nthe lo\n ng rope\\; and\n  gloves", "Bring\n\nthe long rope; and gloves"),
         ("DUE:20260501\nPERCENT-COMPLETE:40", "Due: Friday 2026-05-01\nPercent complete: 40"),
         ("DTSTART:not a day\nLOCATION;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Caf=C3=\n=A9", "Where: Café"),
@@ -150,6 +152,7 @@ def test_entries_of_a_calendar_are_written_as_lines(lines, expected):
 
 
 def test_a_calendar_without_entries_is_refused_and_its_files_are_members():
+    assert "Busy" in extract(b"BEGIN:VEVENT\nDTSTART:20260412\nSUMMARY:Busy\nEND:VEVENT", "a.ics").text
     with pytest.raises(DocumentRejected, match=r"a\.ics holds no events"):
         extract(b"BEGIN:VCALENDAR\nBEGIN:VTIMEZONE\nEND:VTIMEZONE\nEND:VCALENDAR", "a.ics")
     lines = f"ATTACH;ENCODING=BASE64;VALUE=BINARY;FILENAME=list.csv:{base64.b64encode(b'a,b').decode()}"
@@ -339,3 +342,25 @@ def test_words_in_rich_text_alone_are_read():
     message["Subject"] = "Rich"
     message.set_content(rb"{\rtf1\ansi The ferry leaves at 9.}", maintype="text", subtype="rtf")
     assert "The ferry leaves at 9." in extract(bytes(message), "a.eml").text
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.mbox", b"From a Mon Feb  2 10:00:00 2026\nSubject: x\n\nwords\n\n" * 50_000),
+        ("b.mbox", b"From a\nSubject: x\n\n" + b">From \n" * 500_000),
+        ("a.ics", b"BEGIN:VCALENDAR\n" + b"BEGIN:VEVENT\nSUMMARY:x\nEND:VEVENT\n" * 50_000),
+        ("b.ics", b"BEGIN:VCALENDAR\n" + b"BEGIN:VEVENT\n" * 200_000),
+        ("c.ics", b"BEGIN:VEVENT\nDTSTART" + b';X="' * 300_000 + b"\n x" * 100_000),
+        ("a.eml", FROM.encode() + enveloped(b"\x30\x80" * 100_000).encode()),
+        ("b.eml", FROM.encode() + enveloped(tnef(*[attribute(1, 1, 1, b"")] * 20_000)).encode()),
+        ("c.eml", FROM.encode() + part("-----BEGIN PGP MESSAGE-----\n" * 50_000).encode()),
+        ("d.eml", FROM.encode() + b"Content-Disposition: attachment; " + b"name= " * 100_000 + b"\n\nx"),
+        (
+            "a.mht",
+            b"Content-Type: multipart/related; boundary=B\n\n" + b"--B\nContent-Type: text/html\n\n<p>x\n" * 20_000,
+        ),
+    ],
+)
+def test_hostile_mails_and_calendars_are_read_or_rejected_in_time(read_hostile, name, data):
+    read_hostile(data, name)
