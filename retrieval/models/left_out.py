@@ -24,6 +24,7 @@ KINDS = {
     "diagrams": ngettext_lazy("%d diagram", "%d diagrams"),
     "form": ngettext_lazy("%d form that only Adobe Acrobat shows", "%d forms that only Adobe Acrobat shows"),
     "layers": ngettext_lazy("%d layer that is switched off", "%d layers that are switched off"),
+    "embedded": ngettext_lazy("%d object of another program", "%d objects of other programs"),
     "pictures": ngettext_lazy("%d picture", "%d pictures"),
     "formulas": ngettext_lazy("%d formula without a stored value", "%d formulas without a stored value"),
     "sheets": ngettext_lazy("%d hidden sheet", "%d hidden sheets"),
