@@ -54,7 +54,7 @@ class CellTable(NamedTuple):
 
     @property
     def is_nameless(self) -> bool:
-        return self.header[:1] == ["column 1"] or not self.header
+        return all(map(_MADE_UP.fullmatch, self.header))
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
