@@ -110,6 +110,7 @@ def _as_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
 
 _EXTENDED_NAME = re.compile(r"\bfilename\*\s*=\s*\"?([\w-]{1,40})'[^']{0,40}'([^;\"\s]+)", re.I)
 _NAME = re.compile(r"\bfilename\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;]+))", re.I)
+HTML_TYPES = ("text/html", "application/xhtml+xml")
 USER_AGENT = "Ragsite"
 # Limit of one request with its redirects and their bodies.
 REQUEST_SECONDS = 120.0
@@ -295,7 +296,8 @@ def as_fetched(response: Response, name: str) -> Fetched | None:
     check_item(response, name)
     if response.is_unchanged:
         return None
-    return Fetched(response.body, validators=response.validators)
+    is_page = response.media_type in HTML_TYPES
+    return Fetched(response.text_body if is_page else response.body, validators=response.validators)
 
 
 def check_item(response: Response, name: str) -> None:

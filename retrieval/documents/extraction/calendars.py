@@ -24,7 +24,7 @@ _PARAMETER = re.compile(r';([\w-]+)=((?:"[^"]*"|[^";])*)')
 _ESCAPE = re.compile(r"\\([\\;,nN])")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:\d\d)?(Z?))?")
 _DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:\d{1,5}S)?)?")
-_ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL"))
+_ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL", "VFREEBUSY"))
 # Properties whose words are written as they are.
 _WORDS = {"LOCATION": "Where", "CATEGORIES": "Categories", "RESOURCES": "Resources", "CONTACT": "Contact"}
 _WORDS |= {"URL": "Link", "CONFERENCE": "Link", "COMMENT": "Comment", "PERCENT-COMPLETE": "Percent complete"}
@@ -88,7 +88,12 @@ def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, me
     lines = [("Status", status.capitalize().replace("-", " ") if status != "CONFIRMED" else "")]
     lines += [("When", _describe_time(first)), ("Due", _describe_moment(first["DUE"]) if "DUE" in first else "")]
     lines += [("Repeats", _describe_rule(each.value)) for each in entry if each.name == "RRULE"]
-    for name, label in (("RDATE", "Also on"), ("EXDATE", "Not on"), ("RECURRENCE-ID", "Instead of")):
+    for name, label in (
+        ("RDATE", "Also on"),
+        ("EXDATE", "Not on"),
+        ("RECURRENCE-ID", "Instead of"),
+        ("FREEBUSY", "Busy"),
+    ):
         lines.append((label, ", ".join(_describe_moment(each) for each in entry if each.name == name)))
     lines += [(label, ", ".join(each.value for each in entry if each.name == name)) for name, label in _WORDS.items()]
     lines += [("Organiser", _describe_person(each)) for each in entry if each.name == "ORGANIZER"]
@@ -104,7 +109,7 @@ def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, me
                 members.leave_out("unreadable", name)
         else:
             lines.append(("Attachment", each.value))
-    writer.add_heading(first["SUMMARY"].value if "SUMMARY" in first else "Event", 2)
+    writer.add_heading(first["SUMMARY"].value if "SUMMARY" in first else "Busy" if "FREEBUSY" in first else "Event", 2)
     told = "\n".join(f"{label}: {' '.join(words.split())}" for label, words in lines if words)
     writer.add_paragraph(told.replace("<", "(").replace(">", ")"))
     writer.add_paragraph("\n\n".join(each.value for each in entry if each.name == "DESCRIPTION"))
@@ -120,7 +125,8 @@ def _read_moment(value: str) -> datetime | None:
 
 def _describe_moment(each: _Property) -> str:
     """Return one or several times as they stand in the calendar, with their time zone."""
-    return ", ".join(_write_moment(value, each.parameters.get("TZID", "")) for value in each.value.split(","))
+    zone = each.parameters.get("TZID", "")
+    return ", ".join(_write_span(*value.partition("/")[::2], zone, zone) for value in each.value.split(","))
 
 
 def _write_moment(value: str, zone: str, day: str = "") -> str:
@@ -135,28 +141,33 @@ def _write_moment(value: str, zone: str, day: str = "") -> str:
 
 
 def _describe_time(first: dict[str, _Property]) -> str:
-    if "DTSTART" not in first:
-        return ""
-    value, zone = first["DTSTART"].value, first["DTSTART"].parameters.get("TZID", "")
-    start, has_time = _read_moment(value), "T" in value
+    start, end = first.get("DTSTART"), first.get("DTEND") or first.get("DURATION")
     if start is None:
-        return value
-    end, end_value, end_zone = None, "", zone
-    if "DTEND" in first:
-        end_value, end_zone = first["DTEND"].value, first["DTEND"].parameters.get("TZID", "")
-        end = _read_moment(end_value)
-    elif "DURATION" in first and (found := _DURATION.fullmatch(first["DURATION"].value)):
+        return ""
+    zone = start.parameters.get("TZID", "")
+    return _write_span(
+        start.value,
+        end.value if end else "",
+        zone,
+        end.parameters.get("TZID", "") if end and end.name == "DTEND" else zone,
+    )
+
+
+def _write_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
+    """Return the time from ``value`` to ``end_value``, which may be a duration or empty."""
+    start, end, has_time = _read_moment(value), _read_moment(end_value), "T" in value
+    if start is not None and (found := _DURATION.fullmatch(end_value)):
         weeks, days, hours, minutes = (int(part or 0) for part in found.groups())
         end = start + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
-        end_value = f"{end:%Y%m%dT%H%M%S}{'Z' if value.endswith('Z') else ''}" if has_time else f"{end:%Y%m%d}"
+        end_value = f"{end:%Y%m%dT%H%M%S}{'Z' if value.endswith('Z') else ''}"
     if end is not None and not has_time:
         # The end is the day after the last one.
         end -= timedelta(days=1)
         end_value = f"{end:%Y%m%d}"
-    if end is None or end <= start:
+    if start is None or end is None or end <= start:
         return _write_moment(value, zone)
     is_same = (zone, value.endswith("Z")) == (end_zone, end_value.endswith("Z"))
-    begin = _write_moment(value.rstrip("Z"), "" if is_same else zone) if is_same else _write_moment(value, zone)
+    begin = _write_moment(value.rstrip("Z"), "") if is_same else _write_moment(value, zone)
     return f"{begin} to {_write_moment(end_value, end_zone, f'{start:%A} {start:%Y-%m-%d}')}"
 
 

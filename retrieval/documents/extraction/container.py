@@ -21,14 +21,17 @@ from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 # The part of a file whose words a reader sees, and their kind. The sheets of a workbook are compared by the reader of
 # sheets: a number is written there otherwise than it is shown.
 _PARTS = (
-    (re.compile(r"word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"), "words"),
-    (re.compile(r"content\.xml|.+\.x?html?"), "words"),
+    (
+        re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
+        "words",
+    ),
     (re.compile(r"ppt/notesSlides/[^/]+\.xml"), "notes"),
     (re.compile(r"word/(?:foot|end)notes\.xml"), "footnotes"),
     (re.compile(r"word/(?:header|footer)\d*\.xml"), "margins"),
     (re.compile(r"(?:word|ppt|xl)/charts/chart[^/]*\.xml"), "charts"),
     (re.compile(r"(?:word|ppt|xl)/diagrams/data\d*\.xml"), "diagrams"),
 )
+_PAGES = (".xhtml", ".html", ".htm")
 _COMMENTS = re.compile(r"word/comments\.xml|ppt/comments/[^/]+\.xml")
 _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
@@ -83,6 +86,7 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
                 comments = parse_xml(archive.read(entry)).iter(etree.Element)
                 counts["comments"] += sum(etree.QName(each).localname in ("comment", "cm") for each in comments)
             kind = next((kind for pattern, kind in _PARTS if pattern.fullmatch(entry)), "")
+            kind = "words" if entry.endswith(_PAGES) else kind
             if not kind:
                 continue
             try:

@@ -23,6 +23,9 @@ _MAIN_SHARE = {"main": 0.5, "article": 0.75}
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
+_IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
+# Names of elements that are ways to other pages, if they are made of links.
+_MENUS = frozenset({"nav", "navbar", "navigation", "menu", "sidebar", "topnav", "sidenav", "main-menu", "site-nav"})
 # What DocBook, Sphinx and others call the ways to other pages.
 _FURNITURE_CLASSES = frozenset(
     """
@@ -66,6 +69,9 @@ _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
+# Behind these, a raised mark begins a word.
+_BEFORE_WORDS = "([{/\u2044^«“‘"
+_NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _NON_SPACE = re.compile(r"\S")
 _WORDS = re.compile(r"\w+")
@@ -117,7 +123,7 @@ def parse_html(source: str, filename: str) -> etree._Element | None:
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
         # The parser stopped there, and what follows would be missing without a word.
-        raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page anew.")
+        raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
 
 
@@ -166,12 +172,13 @@ def _is_furniture(element: etree._Element) -> bool:
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     if not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split()):
         return True
-    if element.tag != "aside":
+    names = " ".join(element.get(name) or "" for name in ("class", "id", "aria-label"))
+    if element.tag != "aside" and (element.get("id") or "").lower() not in _MENUS:
         return False
     # An aside is a note, unless it is made of links or says that it is something else.
-    names = " ".join(element.get(name) or "" for name in ("class", "id", "aria-label"))
-    letters = _count_letters(text_of(element))
-    return bool(_ASIDE_FURNITURE.search(names)) or _count_letters(_unlinked_text(element)) < letters / 2
+    if element.tag == "aside" and _ASIDE_FURNITURE.search(names):
+        return True
+    return _count_letters(_unlinked_text(element)) < _count_letters(text_of(element)) / 2
 
 
 def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
@@ -199,10 +206,9 @@ def _own_text(element: etree._Element) -> str:
 
 def _name_panels(root: etree._Element) -> None:
     """Give each panel of tabs the name of its tab, which stands elsewhere, as its heading."""
-    panels = {
-        name: each for each in root.iter(etree.Element) if (name := each.get("id") or each.get("aria-labelledby"))
-    }
-    panels |= {name: each for each in root.iter(etree.Element) if (name := each.get("aria-labelledby"))}
+    panels: dict[str, etree._Element] = {}
+    for key in ("id", "aria-labelledby"):
+        panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
     for tab in list(root.iterfind(".//*[@role='tab']")):
         names = (tab.get("id"), tab.get("aria-controls"), (tab.get("href") or "").partition("#")[2])
         panel = next((each for name in names if (each := panels.get(name or "")) is not None and each is not tab), None)
@@ -232,13 +238,21 @@ def _drop_contents(root: etree._Element) -> None:
         leads = bool(mark) and (bool(page) or unquote(place) in places)
         links[element] = leads if is_link else sum(links[child] for child in inner)
     dropped: set[etree._Element] = set()
-    is_before_headings = any(element.tag in HEADINGS for element in elements)
+    # What holds a heading is no menu before the first one.
+    headed: set[etree._Element] = set()
+    for element in elements:
+        above: etree._Element | None = element if element.tag in HEADINGS else None
+        while above is not None and above not in headed:
+            headed.add(above)
+            above = above.getparent()
+    is_before_headings = bool(headed)
     for element in elements:
         is_before_headings = is_before_headings and element.tag not in HEADINGS
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            entries = sum(1 for _ in element.iter("a")) if is_before_headings else links[element]
+            is_menu = is_before_headings and element not in headed
+            entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
                 parent = element.getparent()
@@ -277,6 +291,10 @@ def _drop_ways(root: etree._Element) -> None:
 
 def _tidy(root: etree._Element) -> None:
     """Drop what answers nothing, and write out what Markdown has no form for."""
+    for table in list(root.iter("table")):
+        for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
+            # A browser shows it before the table.
+            table.addprevious(stray)
     _drop_contents(root)
     _drop_ways(root)
     _write_fields(root)
@@ -339,9 +357,12 @@ def _bracket(words: str) -> str:
 
 def _write_marks(root: etree._Element) -> None:
     """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, ``1/2``, but ``H2O``."""
-    for mark in list(root.iter("sup", "sub")):
+    for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _text_before(mark)
-        last, is_link = before[-1:], mark.find(".//a") is not None or next(mark.iterancestors("a"), None) is not None
+        last = before[-1:]
+        is_link = mark.find(".//a") is not None or next(mark.iterancestors("a"), mark).tag == "a"
+        if mark.tag == "a" and not ((mark.get("href") or "").startswith("#") and _NOTE_MARK.fullmatch(words)):
+            continue
         below = mark.getnext()
         is_fraction = mark.tag == "sup" and (mark.tail or "").strip() in ("/", "\u2044") and below is not None
         if not words or not _MARK.fullmatch(words):
@@ -349,7 +370,7 @@ def _write_marks(root: etree._Element) -> None:
         elif is_fraction and below is not None and below.tag == "sub":
             mark.tail = "/"
             _replace(mark, f" {words}" if last.isalnum() else words)
-        elif not (last.isalnum() or last in (")", "]", "%", "€")) or before.endswith("/"):
+        elif not last.strip() or last in _BEFORE_WORDS:
             _replace(mark, words)
         elif mark.tag == "sub":
             _replace(mark, words if last.isalpha() or last in ")]" else f"_{words}")
@@ -388,7 +409,8 @@ def _open_boxes(root: etree._Element) -> None:
             cells = [cell for row in _rows_of(table) if len(row) > 1 for cell in row]
             is_layout = not cells or max(_count_letters(text_of(cell)) for cell in cells) > _LONGEST_CELL
             for each in reversed(inner if not is_layout else []):
-                _replace(each, "; ".join(", ".join(map(_flatten, row)) for row in _rows_of(each)))
+                rows = (", ".join(filter(None, map(_flatten, row))) for row in _rows_of(each))
+                _replace(each, "; ".join(filter(None, rows)))
         if is_layout or all(len(row) < 2 for row in _rows_of(table)):
             for row in _rows_of(table):
                 for part in row:

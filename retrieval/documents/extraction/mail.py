@@ -60,7 +60,9 @@ _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
 _MAILBOX_MARK = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )")
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
-# The libraries for Outlook's own forms raise any of these for damaged data.
+# Rich text as Outlook keeps it.
+_COMPRESSED = "x-compressed-rtf"
+# The library for Outlook's packages raises any of these for damaged data.
 _DAMAGED = (
     ArithmeticError,
     AssertionError,
@@ -185,8 +187,8 @@ class _MailReader:
             self._read_outlook_package(part.get_payload(decode=True) or b"", name or "winmail.dat")
         elif sub in ("calendar", "ics") or ending == ".ics":
             self._read_calendar(part, name)
-        elif sub in ("rtf", "x-rtf") and not is_attached and not name:
-            self._add_rich_text(part.get_payload(decode=True) or b"")
+        elif sub in ("rtf", "x-rtf", _COMPRESSED) and not is_attached and not name:
+            self._add_rich_text(part.get_payload(decode=True) or b"", is_compressed=sub == _COMPRESSED)
         elif not is_attached and (
             main == "multipart"
             or (main == "text" and sub in _WORDS and not name)
@@ -216,8 +218,9 @@ class _MailReader:
         # Markdown finds no headings and no code in it.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
-    def _add_rich_text(self, data: bytes) -> None:
+    def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
         try:
+            data = _decompress(data) if is_compressed else data
             self.blocks.append(extract(data, "message.rtf", limits=self._limits).text.strip())
         except DocumentRejected as error:
             if "holds no text" not in str(error):
@@ -225,7 +228,9 @@ class _MailReader:
 
     def _read_alternatives(self, parts: list[Any]) -> None:
         """Read the form of the mail that says most, or two of which each says something else; invitations as well."""
-        before, forms, others = self.blocks, [], []
+        before = self.blocks
+        forms: list[list[str]] = []
+        others: list[list[str]] = []
         for part in parts:
             self.blocks = []
             self.read(part)
@@ -280,7 +285,7 @@ class _MailReader:
         is_shown = str(content_id or "").strip().strip("<>") in self._shown
         if is_shown and extension in _PICTURES:
             self.members.leave_out("pictures")
-        elif extension == ".pgp-encrypt" or data.lstrip().startswith(b"-----BEGIN PGP MESSAGE"):
+        elif extension == ".pgp-encrypted" or data.lstrip().startswith(b"-----BEGIN PGP MESSAGE"):
             self.members.leave_out("encrypted", name)
         else:
             self.members.add(name, data)
@@ -298,7 +303,6 @@ class _MailReader:
         """Read what Outlook packs into one attachment: the words, if the mail lacks them, and the attachments."""
         try:
             package = TNEF(data, do_checksum=False)
-            rich = bytes(package.rtfbody or b"")
         except _DAMAGED:
             self.members.leave_out("outlook", name)
             return
@@ -307,8 +311,8 @@ class _MailReader:
             self._add(page, "html")
         elif words := _as_text(package.body, package.codepage):
             self._add(words)
-        elif rich:
-            self._add_rich_text(rich)
+        elif package._rtfbody:
+            self._add_rich_text(bytes(package._rtfbody) + b"\0", is_compressed=True)
         has_words = any(self.blocks)
         self.blocks = self._choose(before, self.blocks)
         for attachment in package.attachments:
@@ -451,7 +455,7 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
     page = canonical(message.html_body or "")
     rich = message.properties.binary_prop_value(_RICH_TEXT)
     if rich and not page and not (message.body or "").strip():
-        mail.set_content(_decompress(rich), maintype="text", subtype="rtf", cte="base64")
+        mail.set_content(rich, maintype="text", subtype=_COMPRESSED, cte="base64")
     else:
         mail.set_content(canonical(message.body or ""))
     if page:
@@ -477,11 +481,12 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
 
 
 def _decompress(rich: bytes) -> bytes:
+    """Raises: DocumentRejected for damaged data."""
     try:
         return bytes(compressed_rtf.decompress(rich))
-    except _DAMAGED:
-        # The reader cannot read it either, and names it.
-        return rich
+    except Exception as error:
+        # The library raises nothing more special.
+        raise DocumentRejected("message.rtf is damaged.") from error
 
 
 def _attach(mail: EmailMessage, name: str, data: bytes, content_id: str | None = None) -> None:

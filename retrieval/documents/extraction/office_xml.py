@@ -96,7 +96,7 @@ def _remove(element: Element) -> None:
         parent.remove(element)
 
 
-_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.)?\s*\d*\s*(?:(?:of|van|von|/)\s*\d*)?", re.I)
+_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.|of|van|von|[\d\s/-])++", re.I)
 
 
 def is_page_number(words: str) -> bool:
@@ -105,9 +105,7 @@ def is_page_number(words: str) -> bool:
 
 
 # Programs describe pictures by themselves, and say so.
-_MADE_UP = re.compile(
-    r"(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|description.*generated", re.I
-)
+_MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
 

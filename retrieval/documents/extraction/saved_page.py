@@ -6,7 +6,6 @@ import email
 import email.policy
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from email.message import EmailMessage
 from typing import cast
 
 from retrieval.documents.extraction.decoding import decode
@@ -18,7 +17,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_titl
 
 def extract_saved_page(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     """Return the page and its frames. The first part is the page, unless the mail names another."""
-    message = cast(EmailMessage, email.message_from_bytes(data, policy=email.policy.default))
+    message = email.message_from_bytes(data, policy=email.policy.default)
     parts = [part for part in message.walk() if part.get_content_type() in ("text/html", "application/xhtml+xml")]
     start = str(message.get_param("start") or "").strip("<>")
     parts.sort(key=lambda part: bool(start) and str(part.get("Content-ID") or "").strip("<> ") != start)

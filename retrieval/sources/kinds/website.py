@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import (
+    HTML_TYPES,
     MOST_REDIRECTS,
     USER_AGENT,
     HttpConnector,
@@ -48,7 +49,7 @@ _MOST_CHARACTERS = 3 * 2**20
 
 # Directives with a value; any other word before a colon is the name of a robot.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
-_REFRESH = re.compile(r"\s*(\d{1,6})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?[\"']?([^\"'\s]+)", re.I)
+_REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
 
 
@@ -138,7 +139,6 @@ class PageLinks(HTMLParser):
 
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
-_HTML = ("text/html", "application/xhtml+xml")
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
 # Types by which servers only say that the file is to be saved, and endings of the programs that make pages.
 _ANY_TYPE = frozenset(
@@ -192,6 +192,7 @@ class WebsiteConnector(HttpConnector):
         # Redirects that led to an address, and answers that were looked at before the turn of their page.
         self._hops: dict[str, int] = {}
         self._answers: dict[str, Response] = {}
+        self._originals: dict[str, set[str] | None] = {}
 
     def _read_address(self) -> str:
         return normalise(super()._read_address())
@@ -222,7 +223,7 @@ class WebsiteConnector(HttpConnector):
         robots = Robots()
         for said in response.headers.get("x-robots-tag", "").splitlines():
             robots.read(said)
-        if media_type in _HTML:
+        if media_type in HTML_TYPES:
             return self._read_page(item, name, response, robots)
         if media_type.startswith(_NO_DOCUMENTS):
             return Fetched(None, validators=response.validators)
@@ -248,7 +249,9 @@ class WebsiteConnector(HttpConnector):
         page.read_refresh(response.headers.get("refresh", ""))
         base = page.base_in(response)
         canonical = self._local(base, page.canonical)
-        if canonical not in ("", item.key) and self._says_the_same(canonical, page):
+        # It may name another scheme than the one that leads to the site.
+        is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
+        if is_other and self._says_the_same(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
             return Fetched(None, links=(self._item(canonical, item.depth),), reason=reason)
         refresh = self._local(base, page.refresh) if page.refresh else ""
@@ -278,20 +281,26 @@ class WebsiteConnector(HttpConnector):
 
     def _says_the_same(self, address: str, page: PageLinks) -> bool:
         """Whether the page at ``address`` can be read, calls itself the original, and has the words of ``page``."""
+        if address not in self._originals:
+            self._originals[address] = self._look_at(address)
+        original = self._originals[address]
+        return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
+
+    def _look_at(self, address: str) -> set[str] | None:
+        """Return the words of a page before its turn; None for one that is no original."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
-                return False
-            response = self._answers.get(address) or self._ask(address, {})
+                return None
+            response = self._ask(address, {})
         except (SourceUnavailable, ItemFailed):
-            return False
-        if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in _HTML:
-            return False
+            return None
+        if response.status != HTTPStatus.OK or name_and_type("", response)[1] not in HTML_TYPES:
+            return None
         if len(self._answers) < _MOST_KEPT:
             self._answers[address] = response
-        original = PageLinks(response.body, response.charset)
-        canonical = self._local(original.base_in(response), original.canonical)
-        own = page.words - original.words
-        return original.robots.is_indexed and canonical in ("", address) and len(own) <= _OWN_SHARE * len(page.words)
+        page = PageLinks(response.body, response.charset)
+        canonical = self._local(page.base_in(response), page.canonical)
+        return page.words if page.robots.is_indexed and canonical in ("", address) else None
 
     def _links(self, base: str, links: list[str], depth: int) -> Iterator[RemoteItem]:
         seen = set()
@@ -386,8 +395,8 @@ def name_and_type(name: str, response: Response) -> tuple[str, str]:
     if response.filename:
         folder = name.partition("?")[0].rpartition("/")[0]
         name = f"{folder}/{response.filename}" if folder else response.filename
-    if response.media_type in _HTML or not response.media_type:
-        return _with_ending(name, ".html"), _HTML[0]
+    if response.media_type in HTML_TYPES or not response.media_type:
+        return _with_ending(name, ".html"), HTML_TYPES[0]
     if response.media_type in _ANY_TYPE:
         return name, response.media_type
     return _with_ending(name, mimetypes.guess_extension(response.media_type) or ""), response.media_type

@@ -50,13 +50,14 @@ def read(site, collection, **options):
 
 
 def test_a_canonical_address_is_believed_only_where_it_has_the_same_words(site, collection):
-    site.link(*"abcdefgh", "/print?page=pump", "pump")
+    site.link(*"abcdefghi", "/print?page=pump", "pump")
     site.put("/a", page("Alpha opens.", canonical("/a/")))
     site.put("/a/", "", 301, Location="/a")
     site.put("/b", page("Beta opens.", canonical("/gone")))
     site.put("/c", page("Gamma opens.", canonical("/")))
+    site.put("/i", page("Iota opens.", canonical(site.url.replace("http", "https") + "/i")))
     site.put("/d", page("Delta opens.", canonical("/e")))
-    site.put("/e", page("Epsilon opens.", canonical("/d")))
+    site.put("/e", page("Epsilon opens.", canonical("/gone")))
     site.put("/f", page("Zeta opens.", canonical("/noindex")))
     site.put("/noindex", page("Zeta opens.", '<meta name="robots" content="noindex">'))
     site.put("/g", page("Eta opens.", canonical("http://[broken")))
@@ -64,9 +65,10 @@ def test_a_canonical_address_is_believed_only_where_it_has_the_same_words(site, 
     site.put("/print?page=pump", page("The pump hums.", canonical("/pump")))
     site.put("/pump", page("The pump hums.", canonical("/pump")))
     found, left_out = read(site, collection)
-    assert found == {*"abcdefgh", "pump"}
+    assert found == {*"abcdefghi", "pump"}
     assert left_out == {"print?page=pump": f"it says the same as {site.url}/pump, its original"}
     assert site.requests.count("/pump") == 1
+    assert site.requests.count("/gone") == 1
 
 
 def test_addresses_are_requested_as_they_are_written(site, collection):

@@ -3,6 +3,7 @@
 import struct
 from email.message import EmailMessage
 
+import compressed_rtf
 import oxmsg
 import pytest
 from oxmsg.storage import Storage, Stream
@@ -164,3 +165,13 @@ def test_messages_attached_to_an_outlook_message_are_mails(monkeypatch):
     assert inner.text == "# Re: a/b\n\nAttachments: plan.txt\n\nInner words.\n"
     assert [member.data for member in inner.members] == [NOTES]
     assert inner.left_out == (LeftOut("pictures", (), 1),)
+
+
+def test_an_outlook_message_in_rich_text_alone_is_read(monkeypatch):
+    rich = compressed_rtf.compress(rb"{\rtf1\ansi The ferry leaves at 9.}")
+    for body, expected in ((rich, "The ferry leaves at 9."), (b"damaged", "")):
+        message = stored("", 32, {0x0037: "Ferry", 0x1009: body})
+        monkeypatch.setattr(oxmsg.Message, "load", lambda _file, message=message: oxmsg.Message(message))
+        extracted = extract_outlook_mail(b"", "a.msg", "application/vnd.ms-outlook", ExtractionLimits())
+        assert extracted.text == f"# Ferry\n\n{expected}".strip() + "\n"
+        assert [each.kind for each in extracted.left_out] == ([] if expected else ["unreadable"])

@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 
 from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import explain
 
 FROM = "From: Ann <ann@example.org>\nSubject: Visit\nMIME-Version: 1.0\n"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 EVENT = (
-    "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nSUMMARY:Crane check\nDTSTART;TZID=Europe/Amsterdam:20260412T080000\n"
-    "DTEND;TZID=Europe/Amsterdam:20260412T093000\nLOCATION:Hall 5\\, gate 2\n"
+    "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nSUMMARY:Crane check\n"
+    "DTSTART;TZID=Europe/Amsterdam:20260412T080000\nDTEND;TZID=Europe/Amsterdam:20260412T093000\n"
+    "LOCATION:Hall 5\\, gate 2\n"
     'ORGANIZER;CN="Bos, Ann":mailto:ann@example.org\nATTENDEE;PARTSTAT=ACCEPTED;CN=Bob:mailto:bob@example.org\n'
     "END:VEVENT\nEND:VCALENDAR"
 )
@@ -40,7 +40,7 @@ def read(body, name="a.eml"):
 
 
 def said(extracted):
-    return explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return {each.kind: (each.names, each.count) for each in extracted.left_out}
 
 
 def in_order(text, *words):
@@ -57,12 +57,12 @@ HTML = "text/html; charset=utf-8"
     "body",
     [
         multi("mixed", part("Words one."), IMAGE, part("Words two."), part("Words three.")),
-        multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words <i>two</i>.</p><p>Words three.</p>", HTML)),
+        multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words <i>two</i>.</p>Words three.", HTML)),
         multi("mixed", part("Words one."), part("<p>Words two.</p>", HTML), part("Words three.")),
         multi(
             "alternative",
             part("Words one."),
-            multi("mixed", part("<p>Words one.</p>", HTML), IMAGE, part("<p>Words two. Words three.</p>", HTML), boundary="M"),
+            multi("mixed", part("Words one.", HTML), IMAGE, part("Words two. Words three.", HTML), boundary="M"),
         ),
         multi("related", part("<p>Words one. Words two. Words three.</p>", HTML), IMAGE),
         multi(
@@ -80,7 +80,8 @@ HTML = "text/html; charset=utf-8"
 def test_all_words_are_read_in_the_order_of_their_parts(body):
     extracted = read(body)
     assert in_order(extracted.text, "Words one.", "Words two.", "Words three.")
-    assert "smime" not in extracted.text + said(extracted)
+    assert "smime" not in extracted.text
+    assert not said(extracted)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_all_words_are_read_in_the_order_of_their_parts(body):
         ("The pool opens at 7. Bring a towel, a lock and some soap for the shower.", "<div></div>", ["towel"], []),
         ("Our offer ends on Friday, so hurry to the shop.", "<p>The sauna is closed in May for repairs.</p>",
          ["offer ends", "sauna is closed"], []),
-        ("This browser costs 5 euro, and the HTML course 9.", "<p>This browser costs 5 euro, and the HTML course 9.</p>",
+        ("This browser costs 5 euro, the HTML course 9.", "<p>This browser costs 5 euro, the HTML course 9.</p>",
          ["costs 5"], []),
     ],
 )  # fmt: skip
@@ -128,9 +129,13 @@ def test_an_invitation_says_what_when_where_and_who():
         ("DTSTART;TZID=\"A/B\":20260412T080000\nDTEND;TZID=C:20260412T100000", "08:00 (A/B) to 10:00 (C)"),
         ("DTSTART:20260412T080000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;COUNT=5",
          "Repeats: every 2 weeks, on Monday, Wednesday, 5 times"),
-        ("DTSTART:20260412\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20261231", "every month, on last Friday, until Thursday 2026-12-31"),
-        ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000", "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
+        ("DTSTART:20260412\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;UNTIL=20261231",
+         "every month, on last Friday, until Thursday 2026-12-31"),
+        ("DTSTART:20260412T080000\nEXDATE:20260419T080000,20260426T080000",
+         "Not on: Sunday 2026-04-19, 08:00, Sunday 2026-04-26"),
         ("STATUS:CANCELLED\nDTSTART:20260412", "Status: Cancelled"),
+        ("DTSTART:20260412\nRDATE;VALUE=PERIOD:20260413T090000/PT30M", "Also on: Monday 2026-04-13, 09:00 to 09:30"),
+        ("FREEBUSY:20260412T080000Z/20260412T083000Z", "Busy: Sunday 2026-04-12, 08:00 to 08:30 (UTC)"),
         ("DESCRIPTION:Bring\\n\\nthe lo\n ng rope\\; and\n  gloves", "Bring\n\nthe long rope; and gloves"),
         ("DUE:20260501\nPERCENT-COMPLETE:40", "Due: Friday 2026-05-01\nPercent complete: 40"),
         ("DTSTART:not a day\nLOCATION;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Caf=C3=\n=A9", "Where: Café"),
@@ -147,6 +152,7 @@ def test_entries_of_a_calendar_are_written_as_lines(lines, expected):
 
 
 def test_a_calendar_without_entries_is_refused_and_its_files_are_members():
+    assert "Busy" in extract(b"BEGIN:VEVENT\nDTSTART:20260412\nSUMMARY:Busy\nEND:VEVENT", "a.ics").text
     with pytest.raises(DocumentRejected, match=r"a\.ics holds no events"):
         extract(b"BEGIN:VCALENDAR\nBEGIN:VTIMEZONE\nEND:VTIMEZONE\nEND:VCALENDAR", "a.ics")
     lines = f"ATTACH;ENCODING=BASE64;VALUE=BINARY;FILENAME=list.csv:{base64.b64encode(b'a,b').decode()}"
@@ -185,7 +191,7 @@ def test_a_package_of_outlook_is_opened_or_named():
     properties = struct.pack("<IHHII", 1, 0x0102, 0x1009, 1, len(rich)) + rich + bytes(-len(rich) % 4)
     assert "The ferry leaves at 9." in package(tnef(attribute(1, 0x9003, 6, properties)), plain="").text
     for damaged in (tnef(), tnef(*attached)[:-30], b"\x78\x9f\x3e\x22", b"nothing"):
-        assert said(package(damaged)).startswith("Not read: 1 package of Outlook (")
+        assert list(said(package(damaged))) == ["outlook"]
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +229,7 @@ def test_opaque_signed_mail_is_read_and_encrypted_mail_is_named(signer):
         part("-----BEGIN PGP MESSAGE-----\n\nhQEMA4\n=abcd\n-----END PGP MESSAGE-----"),
     ):
         extracted = read(body)
-        assert said(extracted).startswith("Not read: 1 encrypted part (")
+        assert list(said(extracted)) == ["encrypted"]
         assert "hQEMA4" not in extracted.text
 
 
@@ -236,7 +242,8 @@ def test_signed_content_may_come_in_pieces_of_unknown_length():
 
 
 def test_what_pgp_adds_to_signed_words_is_left_out():
-    body = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nGate 4.\n-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
+    signature = "-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
+    body = f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nGate 4.\n{signature}"
     assert read(part(body)).text.endswith("\n\nGate 4.\n")
 
 
@@ -252,7 +259,7 @@ def test_reports_are_read_and_pieces_are_named():
     )
     assert "Received" not in text
     piece = "Content-Type: message/partial; id=7; number=2; total=3\n\nSubject: x\n\nwords"
-    assert "1 piece of a longer message" in said(read(piece))
+    assert list(said(read(piece))) == ["partial"]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +283,7 @@ def test_attachments_without_a_name_are_read_by_their_type_and_strange_ones_are_
     strange = part("AAAAAAAA", "application/x-strange; name=a.xyz", "Content-Transfer-Encoding: base64")
     extracted = read(multi("mixed", part("x"), table, strange))
     assert [member.name for member in extracted.members] == ["attachment.csv"]
-    assert said(extracted) == "Not read: 1 unreadable file (a.xyz)."
+    assert said(extracted) == {"unreadable": (("a.xyz",), 1)}
 
 
 def test_a_mailbox_has_a_member_for_each_message():
@@ -310,7 +317,7 @@ def test_a_message_that_apple_mail_keeps_is_read():
 @pytest.mark.parametrize("name", ["page.mht", "page.mhtml", "page.doc", "page"])
 def test_a_saved_page_is_read_with_its_frames(name):
     page = part(
-        "<html><head><title>Canteen</title></head><body><p>Soup and caf=E9 at 11:30.</p><iframe src=3D'cid:f@x'></body></html>",
+        "<html><title>Canteen</title><body><p>Soup and caf=E9 at 11:30.</p><iframe src=3D'cid:f@x'></body></html>",
         "text/html; charset=windows-1252", "Content-Transfer-Encoding: quoted-printable", "Content-ID: <main@x>",
     )  # fmt: skip
     frame = part("<p>Closed on Monday.</p>", "text/html", "Content-ID: <f@x>")
@@ -335,3 +342,25 @@ def test_words_in_rich_text_alone_are_read():
     message["Subject"] = "Rich"
     message.set_content(rb"{\rtf1\ansi The ferry leaves at 9.}", maintype="text", subtype="rtf")
     assert "The ferry leaves at 9." in extract(bytes(message), "a.eml").text
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.mbox", b"From a Mon Feb  2 10:00:00 2026\nSubject: x\n\nwords\n\n" * 50_000),
+        ("b.mbox", b"From a\nSubject: x\n\n" + b">From \n" * 500_000),
+        ("a.ics", b"BEGIN:VCALENDAR\n" + b"BEGIN:VEVENT\nSUMMARY:x\nEND:VEVENT\n" * 50_000),
+        ("b.ics", b"BEGIN:VCALENDAR\n" + b"BEGIN:VEVENT\n" * 200_000),
+        ("c.ics", b"BEGIN:VEVENT\nDTSTART" + b';X="' * 300_000 + b"\n x" * 100_000),
+        ("a.eml", FROM.encode() + enveloped(b"\x30\x80" * 100_000).encode()),
+        ("b.eml", FROM.encode() + enveloped(tnef(*[attribute(1, 1, 1, b"")] * 20_000)).encode()),
+        ("c.eml", FROM.encode() + part("-----BEGIN PGP MESSAGE-----\n" * 50_000).encode()),
+        ("d.eml", FROM.encode() + b"Content-Disposition: attachment; " + b"name= " * 100_000 + b"\n\nx"),
+        (
+            "a.mht",
+            b"Content-Type: multipart/related; boundary=B\n\n" + b"--B\nContent-Type: text/html\n\n<p>x\n" * 20_000,
+        ),
+    ],
+)
+def test_hostile_mails_and_calendars_are_read_or_rejected_in_time(read_hostile, name, data):
+    read_hostile(data, name)
