@@ -56,6 +56,7 @@ LOOPED = {
 # Patterns that only ever see this many characters of a text.
 SEEN_CHARACTERS = {
     "retrieval/search/classification.py": 1_000,  # CHARACTERS_READ
+    "retrieval/documents/extraction/number_formats.py": 255,  # _LONGEST_FORMAT
     "retrieval/documents/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
     "retrieval/text/extracted.py": 800,  # 4 * MAX_TITLE_CHARS
     "retrieval/text/instructions.py": 1_000,  # _LONGEST

@@ -54,7 +54,7 @@ class CellTable(NamedTuple):
 
     @property
     def is_nameless(self) -> bool:
-        return self.header[:1] == ["column 1"] or not self.header
+        return all(map(_MADE_UP.fullmatch, self.header))
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
@@ -167,8 +167,11 @@ def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
-    if len(row) == 2 and any(_are_sentences([each[column] for each in (row, *below)]) for column in (0, 1)):
-        return False
+    if len(row) == 2:
+        sides = [[each[column] for each in (row, *below)] for column in (0, 1)]
+        # Sentences, and words that stand again below, are no names.
+        if any(_are_sentences(cells) or (cells[0].text and cells[0] in cells[1:]) for cells in sides):
+            return False
     columns = [column for column, cell in enumerate(row) if cell.is_value]
     return (
         all(_is_period(row[column].text) for column in columns)

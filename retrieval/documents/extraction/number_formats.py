@@ -66,7 +66,7 @@ def show_value(value: object, number_format: str = "") -> str:
     if isinstance(value, (date, time, timedelta)):
         is_day = isinstance(value, date) and getattr(value, "time", time)() == time()
         usual = "[h]:mm" if isinstance(value, timedelta) else "hh:mm" if isinstance(value, time) else "yyyy-mm-dd hh:mm"
-        has_moment = sections[0].has("ymdhs")
+        has_moment = sections[0].has("yemdhs")
         return _show_moment(
             value, (sections if has_moment else _read_format("yyyy-mm-dd" if is_day else usual))[0].tokens
         )
@@ -74,7 +74,7 @@ def show_value(value: object, number_format: str = "") -> str:
         return str(value)
     at = _choose(sections, value)
     tokens = sections[at].tokens
-    if sections[at].has("ymdhs"):
+    if sections[at].has("yemdhs"):
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
@@ -119,7 +119,7 @@ def _read_format(number_format: str) -> list[_Section]:
 
 def _choose(sections: Sequence[_Section], value: float) -> int:
     """Return the section that shows this number."""
-    numeric = sections[:3]
+    numeric = [section for section in sections[:3] if not section.has("@")] or sections[:1]
     if any(section.condition for section in numeric):
         for at, section in enumerate(numeric):
             match = _CONDITION.fullmatch(section.condition)

@@ -213,7 +213,7 @@ def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
     """Return whether these rows go on below an empty row: they stand in the columns of the table, and have no names of
     their own."""
     is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
-    is_within = len(columns) > 1 and set(columns) <= set(above.columns)
+    is_within = len(columns) > max(1, len(above.columns) / 2) and set(columns) <= set(above.columns)
     return is_within and table.is_nameless and not table.titles and not is_form
 
 

@@ -38,9 +38,11 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         raise DocumentRejected(
             f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
         ) from error
+    # The names of very wide tables are looked for in fewer rows.
+    most = max(2, HEAD * 100 // max([100, *map(len, rows[:HEAD])]))
     head = [
         [Cell(text, bool(_VALUE.fullmatch(text))) for text in (" ".join(cell.split()) for cell in row)]
-        for row in rows[:HEAD]
+        for row in rows[:most]
     ]
     writer = MarkdownWriter(filename, limits)
     if rows:

@@ -53,6 +53,7 @@ TABLES = [
      "### How do I reset my badge?\n\nGo to the desk.\n\n### Where is the gym?\n\nFloor 2."),
     ("Opening hours,We are open from nine to five.\nParking,Behind the hall.",
      "Opening hours: We are open from nine to five.\n\nParking: Behind the hall."),
+    ("Mon,9-5\nTue,9-5", "Mon: 9-5\n\nTue: 9-5"),
     ("Chair,12\nTable,30", "Chair: 12\n\nTable: 30"),
     ("Question,Answer\nWhere is the gym?,Floor 2.", "Question: Where is the gym?; Answer: Floor 2."),
     ("Time,Are you well?\n9:00,yes\n9:05,no", "Time: 9:00; Are you well?: yes\nTime: 9:05; Are you well?: no"),

@@ -155,6 +155,8 @@ def sheet(*rows):
         (["a|b||c|d", "1|2||3|4", "", "e|f", "5|6"], "a: 1; b: 2\n\nc: 3; d: 4\n\ne: 5; f: 6\n"),
         # An empty row inside of a table.
         (["name|kg", "x|1", "", "y|2", "z|3"], "name: x; kg: 1\nname: y; kg: 2\nname: z; kg: 3\n"),
+        # A table below another one, whose first column has no name.
+        (["|a|b", "x|1|2", "", "|c|d", "y|3|4"], "column 1: x; a: 1; b: 2\n\ncolumn 1: y; c: 3; d: 4\n"),
         # Words above a table, with an empty row between.
         (["Stock", "", "name|kg", "x|1"], "## Stock\n\nname: x; kg: 1\n"),
         # A form, and notes.
