@@ -28,7 +28,6 @@ KINDS = {
     "pictures": ngettext_lazy("%d picture", "%d pictures"),
     "formulas": ngettext_lazy("%d formula without a stored value", "%d formulas without a stored value"),
     "sheets": ngettext_lazy("%d hidden sheet", "%d hidden sheets"),
-    "columns": ngettext_lazy("%d column without values", "%d columns without values"),
     "hidden_cells": ngettext_lazy("%d hidden row or column", "%d hidden rows and columns"),
     "number_formats": ngettext_lazy("the format of %d number", "the formats of %d numbers"),
     "slides": ngettext_lazy("%d hidden slide", "%d hidden slides"),
