@@ -114,12 +114,18 @@ def main() -> None:
             counts[kind][0],
             counts[kind][1],
             f"{total.found / total.expected:.1%}",
+            f"{total.distinct_found / total.distinct:.1%}",
             f"{total.found / total.written:.1%}" if total.written else "–",
             f"{total.cells_found} of {total.cells}",
         )
         for kind, total in sorted(sums.items())
     ]
-    print(table(("format", "files", "not read", "expected words found", "found words expected", "cells"), rows))
+    print(
+        table(
+            ("format", "files", "not read", "expected words found", "distinct ones", "found words expected", "cells"),
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ _BY_ENGINE = frozenset(
 )
 # How the engine writes an internal name among the words.
 _STYLE = re.compile(r"\[style_name: [^\]]*\]")
+# How it writes what the head of a page says.
+_FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,60}?\n## title: [^\n]*\n")
 _LARGEST = 20_000_000
 _MOST_LOST, _LOST_SHARE = 2, 0.005
 _SECONDS, _MEMORY_MIB = 60, 1024
@@ -89,7 +91,7 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
     second = read_second(path, ending)
     if second is None:
         return "alone", ""
-    words = list(dict.fromkeys(words_of(_STYLE.sub(" ", second))))
+    words = list(dict.fromkeys(words_of(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
     members = " ".join(member.name for member in found.members)
     lost = lost_words(" ".join(words), " ".join(words_of(f"{found.text} {found.title} {members}")))
     if len(lost) <= max(_MOST_LOST, _LOST_SHARE * len(words)):

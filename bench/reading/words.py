@@ -14,19 +14,23 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
+# A whole number that a program stores as one with decimals.
+_WHOLE = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _WORD = re.compile(r"[^\W_]+")
 _RULE = re.compile(r"^[\s|:+=-]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How two texts agree, in words and in cells of tables (Markdown tables, or lines "name: value; name: value")."""
+    """How two texts agree, in words as often as they occur, in distinct words, and in cells of tables."""
 
     expected: int
     found: int
     written: int
     cells: int = 0
     cells_found: int = 0
+    distinct: int = 0
+    distinct_found: int = 0
 
     def __add__(self, other: Agreement) -> Agreement:
         return Agreement(
@@ -35,6 +39,8 @@ class Agreement:
             self.written + other.written,
             self.cells + other.cells,
             self.cells_found + other.cells_found,
+            self.distinct + other.distinct,
+            self.distinct_found + other.distinct_found,
         )
 
 
@@ -42,7 +48,7 @@ def words_of(text: str) -> list[str]:
     """Return the words of ``text`` in order, without markup, commands of LaTeX, addresses and names of pictures."""
     plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
     plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
-    return _WORD.findall(unicodedata.normalize("NFKC", plain).casefold())
+    return _WORD.findall(unicodedata.normalize("NFKC", _WHOLE.sub("", plain)).casefold())
 
 
 def cells_of(markdown: str) -> list[str]:
@@ -59,4 +65,8 @@ def compare(expected: str, text: str) -> Agreement:
     found = (Counter(wanted) & Counter(given)).total()
     line = f" {' '.join(given)} "
     cells = cells_of(expected)
-    return Agreement(len(wanted), found, len(given), len(cells), sum(f" {cell} " in line for cell in cells))
+    cells_found = sum(f" {cell} " in line for cell in cells)
+    distinct = set(wanted)
+    return Agreement(
+        len(wanted), found, len(given), len(cells), cells_found, len(distinct), len(distinct.intersection(given))
+    )

@@ -259,6 +259,13 @@ def is_text_table(data: bytes) -> bool:
     return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
 
 
+def is_workbook(content: Content) -> bool:
+    """Return whether an Excel workbook is packed here; some programs choose another folder, or write ``xl\\``."""
+    names = content.archive_names
+    has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
+    return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
+
+
 def is_old_workbook(content: Content) -> bool:
     """Return whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
@@ -313,7 +320,7 @@ KNOWN_FORMATS = (
     ),
     Format(
         "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
-        View.TABLES, archive_holds("xl/"),
+        View.TABLES, is_workbook,
     ),
     Format(
         "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", View.TABLES,

@@ -22,9 +22,13 @@ KINDS = {
     "comments": ngettext_lazy("%d comment", "%d comments"),
     "charts": ngettext_lazy("%d chart", "%d charts"),
     "diagrams": ngettext_lazy("%d diagram", "%d diagrams"),
+    "form": ngettext_lazy("%d form that only Adobe Acrobat shows", "%d forms that only Adobe Acrobat shows"),
+    "layers": ngettext_lazy("%d layer that is switched off", "%d layers that are switched off"),
+    "embedded": ngettext_lazy("%d object of another program", "%d objects of other programs"),
     "pictures": ngettext_lazy("%d picture", "%d pictures"),
     "formulas": ngettext_lazy("%d formula without a stored value", "%d formulas without a stored value"),
     "sheets": ngettext_lazy("%d hidden sheet", "%d hidden sheets"),
+    "columns": ngettext_lazy("%d column without values", "%d columns without values"),
     "hidden_cells": ngettext_lazy("%d hidden row or column", "%d hidden rows and columns"),
     "number_formats": ngettext_lazy("the format of %d number", "the formats of %d numbers"),
     "slides": ngettext_lazy("%d hidden slide", "%d hidden slides"),
@@ -41,6 +45,7 @@ KINDS = {
 # What a curator can do.
 _ADVICE = {
     "formulas": gettext_noop("Open the file in its program, save it and upload it: then the values are in it."),
+    "form": gettext_noop("Print the form to PDF there, and upload that."),
     "hidden_cells": gettext_noop("Show them in their program, save the file and upload it."),
     "number_formats": gettext_noop("Save the file as .xlsx and upload it: then zeros before a number are read."),
     "locked": gettext_noop("Remove the password and upload it again."),

@@ -42,7 +42,8 @@ _NOTHING = frozenset(
     ["", "-", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "nvt", "n.v.t.", "?", "..", "unknown"]
 )
 _DATES = (
-    (re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ]\d{1,2}:\d{2}.*)?"), (1, 2, 3)),
+    # A day of the week may stand before it, as in a spreadsheet.
+    (re.compile(r"(?:[A-Za-z]{3,9} )?(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ]\d{1,2}:\d{2}.*)?"), (1, 2, 3)),
     (re.compile(r"(\d{1,2})[-./](\d{1,2})[-./](\d{4})"), (3, 2, 1)),
     (re.compile(r"(\d{1,2})\s([A-Za-z]{3,9})\.?,?\s(\d{4})"), (3, 2, 1)),
     (re.compile(r"([A-Za-z]{3,9})\.?\s(\d{1,2}),?\s(\d{4})"), (3, 1, 2)),

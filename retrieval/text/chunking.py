@@ -128,7 +128,7 @@ def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> i
     return best
 
 
-CHUNKER_VERSION = "8"
+CHUNKER_VERSION = "9"
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 

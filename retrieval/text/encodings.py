@@ -6,8 +6,11 @@ import re
 
 import webencodings
 
+# Names of Microsoft's code pages, which mails use and the standard lacks.
+_CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
 # Words of a header (RFC 2047), and its parameters (RFC 2231).
+_TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
@@ -17,7 +20,8 @@ def codec_of(label: str) -> str:
     Python has further codecs, which fail on ordinary text (idna) or take quadratic time (punycode).
     """
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
-    return found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
+    name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
+    return "gb18030" if name == "gbk" else name or _CODE_PAGES.get(label.strip().lower(), "")
 
 
 def label_in_xml(data: bytes) -> str:
@@ -33,5 +37,14 @@ def encoding_of_xml(data: bytes) -> str | None:
 
 
 def with_known_encodings(header: str) -> str:
-    """Return a header of a mail in which each label is that of a Python codec, or says that none is known."""
+    """Return a header of a mail in which each label is that of a Python codec, or says that none is known.
+
+    Bytes without a label, which the parser of mails hides in surrogates, are UTF-8 or else Windows-1252.
+    """
+    raw = header.encode("utf-8", "surrogateescape")
+    try:
+        header = raw.decode()
+    except UnicodeDecodeError:
+        header = raw.decode("cp1252", "replace")
+    header = _TOUCHING.sub("?= =?", header)
     return _IN_HEADER.sub(lambda found: found[1] + (codec_of(found[2]) or "unknown-8bit"), header)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import posixpath
 import re
+import struct
 import zipfile
 import zlib
+from collections.abc import Sequence
 from html.entities import html5
 
 from lxml import etree
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.decoding import canonical, find_codec
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import encoding_of_xml
@@ -164,6 +166,51 @@ def clean_name(name: str) -> str:
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
 
 
+# Code pages of DOS and Windows in Western Europe.
+_WESTERN = ("cp437", "cp850", "cp1252")
+_LETTERS = frozenset("áàâäãåæçéèêëíìîïñóòôöõøœúùûüßÁÀÂÄÅÆÇÉÈÊËÍÑÓÖØÜ")
+_PATH_IN_UNICODE = 0x7075
+_CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
+
+
+def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
+    """Return the names of an archive's files. Without a mark they are UTF-8 or in a code page that nothing names."""
+    raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
+    names = [
+        _name_in_unicode(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
+    ]
+    unknown = b"\n".join(name for name, known in zip(raw, names, strict=True) if name and not known)
+    codec = find_codec(unknown) if unknown else ""
+    return [
+        known or (name.decode(codec or "cp437", "replace") if name else entry.filename)
+        for entry, name, known in zip(entries, raw, names, strict=True)
+    ]
+
+
+def _name_in_unicode(extra: bytes, raw: bytes) -> str:
+    """Return the name in an entry's extra field, which packers write beside one in a code page; empty without it."""
+    while len(extra) >= 9:
+        kind, size = struct.unpack("<HH", extra[:4])
+        # The sum is that of the name in the code page: one that was changed later is another name.
+        if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
+            return extra[9 : 4 + size].decode("utf-8", "replace")
+        extra = extra[4 + size :]
+    return ""
+
+
+def _decode_western(name: bytes) -> str:
+    """Return a name in UTF-8, or in a code page in which all its letters are usual ones; empty for others."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        pass
+    for codec in _WESTERN:
+        decoded = name.decode(codec, "replace")
+        if all(char in _LETTERS for char in decoded if char > "\x7f") and not _CAPITAL_WITHIN.search(decoded):
+            return decoded
+    return ""
+
+
 def extract_archive(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     members = Members(filename, limits)
     bomb = DocumentRejected(f"{filename} unpacks to far more than files hold: upload its files themselves.")
@@ -173,13 +220,14 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         if len(entries) > 2 * limits.max_members:
             raise too_many(filename, limits)
-        has_pages = any(formats.is_page(entry.filename) for entry in entries)
-        for entry in entries:
-            if formats.serves_pages(entry.filename, has_pages=has_pages):
-                members.leave_out("of_pages", entry.filename)
+        names = read_names(entries)
+        has_pages = any(map(formats.is_page, names))
+        for entry, name in zip(entries, names, strict=True):
+            if formats.serves_pages(name, has_pages=has_pages):
+                members.leave_out("of_pages", name)
                 continue
             if entry.flag_bits & 1:
-                members.leave_out("locked", entry.filename)
+                members.leave_out("locked", name)
                 continue
             pieces: list[bytes] = []
             try:
@@ -192,15 +240,15 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
                             raise too_many(filename, limits)
                         pieces.append(block)
             except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError):
-                members.leave_out("unreadable", entry.filename)
+                members.leave_out("unreadable", name)
                 continue
-            members.add(entry.filename, b"".join(pieces))
+            members.add(name, b"".join(pieces))
     title = derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(title, 1)
     for member in members.found:
         writer.add_item(member.name)
     if not members.found:
-        names = ", ".join(name for each in members.left_out for name in each.names)
-        raise DocumentRejected(f"{filename} holds no file that can be read{f': {names}' if names else ''}.")
+        unread = ", ".join(name for each in members.left_out for name in each.names)
+        raise DocumentRejected(f"{filename} holds no file that can be read{f': {unread}' if unread else ''}.")
     return writer.finish(title, members=members.found, left_out=members.left_out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from retrieval.documents.extraction.writer import MarkdownWriter
@@ -24,6 +25,7 @@ _TOTAL = re.compile(
     r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)(?: (?:ex|in)c.{0,20})?:?", re.I
 )
 _YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
+_MADE_UP = re.compile(r"column \d+")
 _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
 
@@ -34,7 +36,7 @@ class Cell(NamedTuple):
     is_value: bool
 
 
-class Span(NamedTuple):
+class NameSpan(NamedTuple):
     """A cell that is merged over columns, the last one included."""
 
     row: int
@@ -55,14 +57,15 @@ class CellTable(NamedTuple):
         return self.header[:1] == ["column 1"] or not self.header
 
 
-def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[Span] = ()) -> CellTable:
+def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
     """Return the table that the rows make. ``head`` are the first of them, up to ``HEAD``, all of the same width."""
     first, last = _find_names(head, list(spans))
-    titles = [" ".join(filter(None, row)) for row in rows[:first]]
+    # Two blanks stand where the comma of a sentence parted cells.
+    titles = [" ".join(filter(None, row)).replace("  ", ", ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
     if last > first:
-        names = _join_names(head[first:last], [Span(span.row - first, *span[1:]) for span in spans])
+        names = _join_names(head[first:last], [NameSpan(span.row - first, *span[1:]) for span in spans])
     elif width == 1 or width > _MOST_COLUMNS or len(body) < 2 or _are_pairs(head[first:]):
         return CellTable(titles, [], body, [])
     else:
@@ -93,6 +96,9 @@ def write_table(table: CellTable, writer: MarkdownWriter, *, has_decimal_points:
         return
     writer.add_heading(last, 2)
     writer.add_rows(table.header, table.body, has_decimal_points=has_decimal_points)
+    empty = [name for at, name in enumerate(table.header) if not any(at < len(row) and row[at] for row in table.body)]
+    if empty := [name for name in empty if not _MADE_UP.fullmatch(name)]:
+        writer.add_paragraph(f"Without values: {' · '.join(empty)}")
     for row in table.totals:
         first, *others = (at for at, words in enumerate(row) if words)
         named = [f"{table.header[at]} {row[at]}" for at in others]
@@ -112,7 +118,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
 # Which rows are the names ---------------------------------------------------------------------------------------------
 
 
-def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> tuple[int, int]:
+def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
     """Return the first row that names columns and the first row below the names; the same row twice where none does.
     The rows above are titles."""
     width = len(head[0])
@@ -124,7 +130,8 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> tuple[
     titles = 0
     for at, row in enumerate(head[: _MOST_TITLES + 1]):
         is_last = at == len(head) - 1
-        if not is_last and counts[at] >= least and not _is_preamble(head, at, counts[at], usual):
+        has_gap = any(cell.text and not before.text for before, cell in pairwise(row)) and counts[at] > 1
+        if not is_last and (counts[at] >= least or has_gap) and not _is_preamble(head, at, counts[at], usual):
             if width > _MOST_COLUMNS or _is_form(head[at:]) or not _are_names(head, at):
                 break
             first, last = _widen(head, at, spans)
@@ -155,8 +162,8 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    # Years alone are names above rows of labels.
-    is_text = row[0].text == "" or not all(cell.is_value for cell in row if cell.text)
+    # Years alone are names.
+    is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
@@ -185,7 +192,7 @@ def _counts_up(texts: Sequence[str]) -> bool:
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> tuple[int, int]:
+def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
     """Return the first row of the names and the first row below them, when they are in several rows."""
     first, last = at, at + 1
     width = len(head[0])
@@ -200,10 +207,10 @@ def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> tu
     return first, last
 
 
-def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> bool:
+def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
     """Return whether the row is another one of names: below names of several columns, or above columns of values."""
     above, row, below = head[at - 1], head[at], head[at + 1 :]
-    if any(cell.is_value and not _is_period(cell.text) for cell in row) or not any(cell.text for cell in row):
+    if not any(cell.text for cell in row) or not _are_names(head, at):
         return False
     if any(span.row == at - 1 for span in spans):
         return True
@@ -214,7 +221,7 @@ def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Span]) -> 
     return values > 0 if has_gaps else values > 1 and not any(row[0].text == each[0].text for each in below)
 
 
-def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[Span]) -> list[str]:
+def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
     """Return a name for each column, each of its own: those of several columns stand before those below them."""
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):

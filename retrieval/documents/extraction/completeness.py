@@ -9,10 +9,9 @@ from collections import Counter
 # Chinese and Japanese are written without spaces: there, each sign is a word.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SIGNS}]|(?:(?![{_SIGNS}])[^\W_])+")
-# A hyphen at a line end may stand within a word. Marks that combine with a letter are not compared.
-_HYPHEN = re.compile("[-\u00ad\u2010\u2011\u0002\ufffe]\\s*+")
+# Soft hyphens, and marks that combine with a letter or say in which order it is written, are not compared.
 _MARK = re.compile(
-    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
+    "[\u00ad\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
 )
 # The search for words that are written together ends after so many characters, which takes about a second. Words that
 # it does not come to count as lost.
@@ -22,8 +21,8 @@ _MOST_SEARCHED = 2_000_000_000
 def lost_words(expected: str, text: str) -> list[str]:
     """Return the words of ``expected`` that ``text`` lacks, in their order, as often as they are lacking.
 
-    Letters and digits are compared after NFKC, without case, hyphens and soft hyphens; order does not count. Words that
-    only one of both writes together or apart are not lost.
+    Letters and digits are compared after NFKC and without case; a hyphen parts words. Order does not count. Words that
+    only one of both writes together or apart, or cuts at a line end, are not lost.
     """
     words, found = _words(expected), _words(text)
     missing = Counter(map(str.casefold, words))
@@ -35,7 +34,7 @@ def lost_words(expected: str, text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(_MARK.sub("", _HYPHEN.sub("", unicodedata.normalize("NFKC", text))))
+    return _WORD.findall(_MARK.sub("", unicodedata.normalize("NFKC", text)))
 
 
 def _last_of(words: list[str], lost: Counter[str]) -> list[str]:

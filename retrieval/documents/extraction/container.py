@@ -21,14 +21,17 @@ from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 # The part of a file whose words a reader sees, and their kind. The sheets of a workbook are compared by the reader of
 # sheets: a number is written there otherwise than it is shown.
 _PARTS = (
-    (re.compile(r"word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"), "words"),
-    (re.compile(r"content\.xml|.+\.x?html?"), "words"),
+    (
+        re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
+        "words",
+    ),
     (re.compile(r"ppt/notesSlides/[^/]+\.xml"), "notes"),
     (re.compile(r"word/(?:foot|end)notes\.xml"), "footnotes"),
     (re.compile(r"word/(?:header|footer)\d*\.xml"), "margins"),
     (re.compile(r"(?:word|ppt|xl)/charts/chart[^/]*\.xml"), "charts"),
     (re.compile(r"(?:word|ppt|xl)/diagrams/data\d*\.xml"), "diagrams"),
 )
+_PAGES = (".xhtml", ".html", ".htm")
 _COMMENTS = re.compile(r"word/comments\.xml|ppt/comments/[^/]+\.xml")
 _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
@@ -63,6 +66,8 @@ _UNSEEN = frozenset(
     """.split()  # noqa: SIM905
 )
 _OFFICE_TEXT = frozenset({"t", "v"})
+_PLACEHOLDER = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}class"
+_ODF_FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
@@ -81,6 +86,7 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
                 comments = parse_xml(archive.read(entry)).iter(etree.Element)
                 counts["comments"] += sum(etree.QName(each).localname in ("comment", "cm") for each in comments)
             kind = next((kind for pattern, kind in _PARTS if pattern.fullmatch(entry)), "")
+            kind = "words" if entry.endswith(_PAGES) else kind
             if not kind:
                 continue
             try:
@@ -125,7 +131,11 @@ def _read_part(root: etree._Element, is_office: bool) -> dict[str, list[str]]:
         if event == "start":
             if local == "annotation":
                 found["comments"].append("\x01")
-            if local in _UNSEEN or _is_furniture(element, local):
+            if (
+                local in _UNSEEN
+                or _is_furniture(element, local)
+                or (local == "page" and _kind_of(element, local, unseen))
+            ):
                 walk.skip_subtree()
                 kinds.append(kinds[-1])
                 continue
@@ -148,6 +158,8 @@ def _is_furniture(element: etree._Element, local: str) -> bool:
     # The links of a book's table of contents repeat its headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
+    if local == "frame":
+        return element.get(_PLACEHOLDER) in _ODF_FURNITURE
     if local == "sp":
         place = element.find(".//{*}nvPr/{*}ph")
         return place is not None and place.get("type") in _FURNITURE
@@ -162,10 +174,10 @@ def _unseen_styles(root: etree._Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""
-        for properties in style.iterchildren("{*}text-properties"):
+        for properties in style.iterchildren("{*}text-properties", "{*}drawing-page-properties"):
             for attribute, value in properties.attrib.items():
                 local = etree.QName(attribute).localname
-                if (local, value) == ("display", "none"):
+                if (local, value) in (("display", "none"), ("visibility", "hidden")):
                     found[name] = "hidden"
                 elif local == "text-line-through-style" and value != "none":
                     found[name] = "struck"
@@ -178,6 +190,6 @@ def _kind_of(element: etree._Element, local: str, unseen: Mapping[str, str]) -> 
             for switch in properties.iterchildren("{*}vanish", "{*}strike", "{*}dstrike"):
                 if not any(value in ("0", "false", "off") for value in switch.attrib.values()):
                     return "hidden" if etree.QName(switch).localname == "vanish" else "struck"
-    if unseen and local in ("span", "p", "h"):
+    if unseen and local in ("span", "p", "h", "page"):
         return next((unseen[value] for value in element.attrib.values() if value in unseen), "")
     return ""

@@ -6,7 +6,7 @@ import codecs
 import re
 import unicodedata
 
-from charset_normalizer import from_bytes
+import chardet
 
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import codec_of
@@ -19,6 +19,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE_BYTES = 200_000
+_OF_SEVERAL_BYTES = frozenset({"big5hkscs", "cp932", "cp949", "euc_jp", "gb18030", "iso2022_jp"})
 _HTML_CHARSET = re.compile(
     rb"""<(?:meta|\?xml)[^<>]{0,200}?(?:charset|encoding)\s*+=\s*+["']?\s*+([\w.:-]{1,40})""", re.I
 )
@@ -42,7 +43,8 @@ def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -
     """The canonical text of ``data``.
 
     Tried in this order: byte order mark, UTF-16 by its zero bytes, the encoding of the ``label``, the one an HTML file
-    declares, UTF-8, UTF-8 with a few damaged bytes (which become U+FFFD), and what charset-normalizer finds likely.
+    declares, UTF-8, UTF-8 with a few damaged bytes (which become U+FFFD), and the one that the bytes look like. UTF-8
+    is not taken for the encoding of a label in which each byte is a letter: its bytes make no words there.
 
     Raises: DocumentRejected when the bytes are no text.
     """
@@ -61,11 +63,20 @@ def _decode(data: bytes, declared: str) -> str | None:
     # First: words of ASCII alone are valid UTF-8 too, with a zero behind each letter.
     if encoding := _detect_utf16(data):
         return data.decode(encoding, errors="replace")
-    for encoding in filter(None, (declared, "utf-8")):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
+    try:
+        text: str | None = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = None
+    if not declared and b"\x1b$" in data[:_SAMPLE_BYTES]:
+        declared = "iso2022_jp"
+    if text is not None and (declared not in _OF_SEVERAL_BYTES or max(text, default="") > "\u07ff"):
+        return text
+    if declared:
+        named = data.decode(declared, errors="replace")
+        if named.count("\ufffd") * 100 <= len(named):
+            return named
+    if text is not None:
+        return text
     lenient = data.decode("utf-8", errors="replace")
     damaged = lenient.count("\ufffd")
     multibyte = sum(map(lenient[:_SAMPLE_BYTES].count, "éëïöüáàèçñ–—’‘“”•€…"))
@@ -102,5 +113,11 @@ def _guess(data: bytes) -> str | None:
     usual = sum(char in "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ " for char in special)
     if special and usual >= 0.9 * len(special):
         return western
-    best = from_bytes(data[:_SAMPLE_BYTES]).best()
-    return None if best is None else data.decode(best.encoding, errors="replace")
+    codec = find_codec(data)
+    return data.decode(codec, errors="replace") if codec else None
+
+
+def find_codec(data: bytes) -> str:
+    """Return the codec that the bytes look most like; empty for what is no text."""
+    found = chardet.detect(data[:_SAMPLE_BYTES])["encoding"] or ""
+    return codec_of(found) or found

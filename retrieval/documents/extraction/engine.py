@@ -27,6 +27,7 @@ _TEX_BLANKS = re.compile(r"(?<!\\)(?:\\[,;:!]|~)")
 _BLOCK_TITLE = re.compile(r"^\.([^\s.][^\n]*)\n(?=[\[|=\-.*_+])", re.M)
 # A style in the sheet of styles that has the name of a heading, and no outline level.
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,4})(?!\d)(?:(?!\\outlinelevel)[^{}]){0,300}?heading ([1-9]);\}", re.I)
+_STYLE_CONTROL = re.compile(r"(?<!\\)\\s(\d{1,4})(?!\d) ?")
 _LOOSE_NOTE = re.compile(r"\[\^\w{1,10}\]:\s*")
 _CONFIG = xberg.ExtractionConfig(
     output_format="html",
@@ -88,9 +89,13 @@ def _prepare_rich_text(data: bytes, filename: str) -> bytes:
     source = data.decode("latin-1")
     if not source.rstrip("\0 \r\n").endswith("}"):
         raise DocumentRejected(f"{filename} is damaged, its end is missing: save it again in its program.")
-    for style, level in _HEADING_STYLE.findall(source):
-        source = re.sub(rf"(?<!\\)\\s{style}(?!\d) ?", rf"\\s{style}\\outlinelevel{int(level) - 1} ", source)
-    return source.encode("latin-1")
+    levels = dict(_HEADING_STYLE.findall(source))
+
+    def with_level(control: re.Match[str]) -> str:
+        level = levels.get(control[1])
+        return f"{control[0].rstrip()}\\outlinelevel{int(level) - 1} " if level else control[0]
+
+    return _STYLE_CONTROL.sub(with_level, source).encode("latin-1")
 
 
 def _take_title_line(root: Any) -> str:

@@ -14,6 +14,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import isfinite
 from typing import NamedTuple
 
 # Quoted or escaped words; what fills a cell, or is as wide as a sign; a colour, a condition or a currency; the signs
@@ -27,10 +28,13 @@ _ELAPSED = re.compile("h+|m+|s+", re.I)
 _CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?\d+(?:\.\d+)?)")
 _ORDER = {"<": (-1,), "=": (0,), ">": (1,), "<=": (-1, 0), ">=": (0, 1), "<>": (-1, 1)}
 _DAY_ZERO = datetime(1899, 12, 30)
+_MINUTE = timedelta(minutes=1)
+_UNITS = {"h": timedelta(hours=1), "m": _MINUTE, "i": _MINUTE, "s": timedelta(seconds=1)}
 _PLACE = re.compile("[0#?]")
 _SCALING = re.compile("(?<=[0#?]),+(?![0#?,])")
 _FRACTION = re.compile(r"(?:([0#?]+)[^0#?/]+)?[0#?]+/(\d+|[0#?]+)")
 _POWER = re.compile("E([+-])([0#?]+)")
+_LONGEST_FORMAT = 255
 _MOST_DECIMALS = 30
 _CONTEXT = Context(prec=400)
 
@@ -54,11 +58,11 @@ def show_value(value: object, number_format: str = "") -> str:
     """Return the value as its format shows it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    sections = _read_format(number_format or "General")
+    sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")
     if isinstance(value, str):
         section = sections[3] if len(sections) > 3 else sections[-1]
-        shown = [value if token.kind == "sign" else token.words for token in section.tokens]
-        return "".join(shown) if value and section.has("@") else value
+        pieces = [value if token.kind == "sign" else token.words for token in section.tokens]
+        return "".join(pieces) if value and section.has("@") else value
     if isinstance(value, (date, time, timedelta)):
         is_day = isinstance(value, date) and getattr(value, "time", time)() == time()
         usual = "[h]:mm" if isinstance(value, timedelta) else "hh:mm" if isinstance(value, time) else "yyyy-mm-dd hh:mm"
@@ -66,14 +70,12 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(
             value, (sections if has_moment else _read_format("yyyy-mm-dd" if is_day else usual))[0].tokens
         )
-    if not isinstance(value, (int, float)):
-        return str(value)
-    if value != value or value in (float("inf"), float("-inf")):
+    if not isinstance(value, (int, float)) or not isfinite(value):
         return str(value)
     at = _choose(sections, value)
     tokens = sections[at].tokens
     if sections[at].has("ymdhs"):
-        return _show_moment(timedelta(days=value), tokens) if abs(value) < 2_900_000 else show_number(value)
+        return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
         # A dash stands for it.
@@ -134,10 +136,9 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
     """Return a number that is not negative."""
     if not any(token.kind == "sign" and token.words in "0#?" for token in tokens):
         usual = ("general", "@")
-        words = [
-            show_number(value) if token.words in usual and token.kind == "sign" else token.words for token in tokens
-        ]
-        return " ".join("".join(words).split())
+        is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
+        pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
+        return " ".join("".join(pieces).split())
     # Words to show are one character of the pattern, except digits, which may be part of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
@@ -228,11 +229,11 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
             parts[at] = parts[at].replace("m", "i")
     has_noon = any(part[:1] == "A" for part in parts)
     shown = [
-        token.words
-        if not part
-        else _show_elapsed(abs(value), part)
+        f"{abs(value) // _UNITS[part[0]]:0{len(part)}d}"
         if token.kind == "elapsed"
         else _show_part(_DAY_ZERO + value, part, has_noon)
+        if part
+        else token.words
         for token, part in zip(tokens, parts, strict=True)
     ]
     is_elapsed = any(token.kind == "elapsed" for token in tokens)
@@ -245,11 +246,6 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
     clock = [at for at in known if parts[at][0] in "hisA" and not is_day]
     hour = "".join(shown[clock[0] : clock[-1] + 1]) if clock else ""
     return " ".join([*weekday, (_DAY_ZERO + value).date().isoformat(), *hour.split()])
-
-
-def _show_elapsed(value: timedelta, part: str) -> str:
-    unit = {"h": 3600, "m": 60, "i": 60, "s": 1}[part[0]]
-    return f"{int(value.total_seconds() // unit):0{len(part)}d}"
 
 
 def _show_part(moment: datetime, part: str, has_noon: bool) -> str:

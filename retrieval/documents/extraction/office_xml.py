@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from lxml import etree
+
+from retrieval.documents.extraction.archive import Members
+from retrieval.text.extracted import ExtractionLimits
 
 Element = etree._Element
 
@@ -96,7 +100,7 @@ def _remove(element: Element) -> None:
         parent.remove(element)
 
 
-_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.)?\s*\d*\s*(?:(?:of|van|von|/)\s*\d*)?", re.I)
+_PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.|of|van|von|[\d\s/-])++", re.I)
 
 
 def is_page_number(words: str) -> bool:
@@ -105,9 +109,7 @@ def is_page_number(words: str) -> bool:
 
 
 # Programs describe pictures by themselves, and say so.
-_MADE_UP = re.compile(
-    r"(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|description.*generated", re.I
-)
+_MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
 
@@ -118,6 +120,27 @@ def describe_picture(description: str | None) -> str:
     if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
         return ""
     return f"[Picture: {words}]"
+
+
+def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
+    """Return the files that these parts of a package embed. Objects of other programs are named as left out."""
+    members = Members(filename, limits)
+    seen: set[str] = set()
+    for part in parts:
+        for relation in part.rels.values():
+            kind = relation.reltype.rsplit("/", 1)[-1]
+            if relation.is_external or kind not in ("package", "oleObject"):
+                continue
+            path = str(relation.target_part.partname)
+            if path in seen:
+                continue
+            seen.add(path)
+            label = path.rsplit("/", 1)[-1]
+            if kind == "package":
+                members.add(label, relation.target_part.blob)
+            else:
+                members.leave_out("embedded", label)
+    return members
 
 
 # Charts and diagrams -------------------------------------------------------------------------------------------------

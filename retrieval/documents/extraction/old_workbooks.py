@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,24 +25,15 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
+# Formats that have a name instead of signs; the name of another is no format.
 _NAMED_FORMATS = {
-    "General Date": "yyyy-mm-dd hh:mm",
-    "Short Date": "yyyy-mm-dd",
-    "Medium Date": "yyyy-mm-dd",
-    "Long Date": "yyyy-mm-dd",
-    "Short Time": "h:mm",
-    "Medium Time": "h:mm AM/PM",
-    "Long Time": "h:mm:ss",
     "Fixed": "0.00",
-    "Standard": "#,##0.00",
+    "Standard": "0.00",
     "Percent": "0.00%",
-    "Scientific": "0.00E+00",
-    "Currency": "$#,##0.00",
-    "Euro Currency": "[$€]#,##0.00",
-    "Yes/No": '"Yes";"Yes";"No"',
-    "True/False": '"True";"True";"False"',
-    "On/Off": '"On";"On";"Off"',
+    "Currency": "$0.00",
+    "Euro Currency": "€0.00",
 }
+_NAMES = re.compile(r"(?:General|Short|Medium|Long) (Date|Time)|Yes/No|True/False|On/Off|Scientific")
 
 
 def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -161,6 +153,8 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
             kind = _get(value, "Type") if value is not None else ""
             text = "".join(value.itertext()) if value is not None else ""
             number_format = formats.get(_get(cell, "StyleID") or _get(row, "StyleID"), "")
+            if named := _NAMES.fullmatch(number_format):
+                number_format = "h:mm" if named[1] == "Time" else ""
             shown = show_value(_read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
             if words := " ".join(canonical(shown).split()):
                 read.rows.setdefault(row_at, {})[at] = Cell(words, kind != "String")

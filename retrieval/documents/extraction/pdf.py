@@ -216,7 +216,7 @@ def _read_pages(
             printed.lines = set_tables(printed.lines, find_rules(page, printed))
         printed.lines = _lines_in_order(printed)
         page.close()
-        total += sum(len(line.text) for line in printed.lines)
+        total += sum(len(line.text) for line in [*printed.lines, *printed.aside])
         pages.append(printed)
         if total > limits.max_text_chars:
             raise too_much_text(filename, limits)

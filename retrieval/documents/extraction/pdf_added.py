@@ -24,9 +24,10 @@ _LONGEST_TEXT = 100_000
 _UNSEEN = pdfium_c.FPDF_ANNOT_FLAG_HIDDEN | pdfium_c.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD = 1 << 13
 _DRAWN = (pdfium_c.FPDF_ANNOT_FREETEXT, pdfium_c.FPDF_ANNOT_STAMP)
-_NO_COMMENT = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_WIDGET)
+_NO_COMMENT = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_FILEATTACHMENT)
 _MOST_LAYERS = 20
 _MOST_OBJECTS = 50_000
+_DEEPEST_FORM, _MOST_PARTS = 3, 100
 _LONGEST_NAME = 1_000
 _UNNAMED = "\0"
 _INVISIBLE = 3
@@ -152,12 +153,7 @@ def _layer_name(found: Any) -> str:
 
 def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
     """Whether a page looks the same without ``objects``, though some of them are words that are to be seen."""
-    kinds = [(pdfium_c.FPDFPageObj_GetType(found), found) for found in objects]
-    if not any(
-        kind == pdfium_c.FPDF_PAGEOBJ_FORM
-        or (kind == pdfium_c.FPDF_PAGEOBJ_TEXT and pdfium_c.FPDFTextObj_GetTextRenderMode(found) != _INVISIBLE)
-        for kind, found in kinds
-    ):
+    if not any(_has_words(found, _DEEPEST_FORM) for found in objects):
         return False
     pictures = []
     for is_active in (False, True):
@@ -166,6 +162,14 @@ def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
         pictures.append(bytes(bitmap.buffer))
         bitmap.close()
     return pictures[0] == pictures[1]
+
+
+def _has_words(found: Any, depth: int) -> bool:
+    kind = pdfium_c.FPDFPageObj_GetType(found)
+    if kind == pdfium_c.FPDF_PAGEOBJ_FORM and depth:
+        parts = range(min(pdfium_c.FPDFFormObj_CountObjects(found), _MOST_PARTS))
+        return any(_has_words(pdfium_c.FPDFFormObj_GetObject(found, at), depth - 1) for at in parts)
+    return kind == pdfium_c.FPDF_PAGEOBJ_TEXT and pdfium_c.FPDFTextObj_GetTextRenderMode(found) != _INVISIBLE
 
 
 def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:

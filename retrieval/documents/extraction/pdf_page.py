@@ -40,7 +40,7 @@ _NUMBER_GAP = 8.0
 _SAMPLED_ANGLES = 40
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 _FEWEST_LETTERS = 5
-_LATIN_WORD = re.compile("[a-z]{2,}")
+_LATIN_WORD = re.compile(r"(?<![^\W_])[a-z]{2,}+(?![^\W_])")
 _COMMON_PAIRS = frozenset(
     """
     th he in er an re nd on en at ou ed ha to or it is hi es ng ar te st se le al ti ve me ne de nt ri ro li ra io ic ge
@@ -48,7 +48,7 @@ _COMMON_PAIRS = frozenset(
     ke va vo we wa zi ow ni na ki po pr tr pe pa so su tu mo mi vi nn ll ss tt
     """.split()  # noqa: SIM905
 )
-_FEWEST_PAIRS = 20
+_FEWEST_SIGNS = 12
 _MOST_UNMAPPED = 0.3
 _MOST_CONTROLS = 0.2
 _STAMPED_LETTERS = 120
@@ -210,13 +210,13 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 def read_page(page: Any) -> PrintedPage:
     """The lines in the order in which the file writes them, which is not always that of reading."""
     left, bottom, right, top = page.get_bbox()
-    width, height = max(right - left, 1.0), max(top - bottom, 1.0)
+    size = max(right - left, 1.0), max(top - bottom, 1.0)
+    sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
     textpage = page.get_textpage()
     try:
-        writer = _Writer(textpage)
         turned = _find_turn(textpage)
-        if turned in (90, 270):
-            width, height = height, width
+        writers = {angle: _Writer(textpage) for angle in sizes}
+        writer = writers[turned]
         loose = pdfium_c.FS_RECTF()
         sides = [c_double() for _side in range(4)]
         places = [byref(side) for side in sides]
@@ -246,25 +246,33 @@ def read_page(page: Any) -> PrintedPage:
                 continue
             if not (left <= (x1 + x2) / 2 <= right and bottom <= (y1 + y2) / 2 <= top):
                 continue  # beside the paper
-            box = (x1 - left, top - y2, x2 - left, top - y1)
-            if turned:
-                box = turn_box(box, turned, width, height)
+            angle = _angle_of(textpage, index)
+            writer = writers[angle]
+            box = turn_box((x1 - left, top - y2, x2 - left, top - y1), angle, *sizes[angle])
             writer.add("-" if is_hyphen else ligature or chr(code), box, index)
             if is_hyphen:
                 writer.end_line()
-        writer.end_line()
+        for writer in writers.values():
+            writer.end_line()
         words = textpage.get_text_bounded()
     finally:
         textpage.close()
-    turned = (page.get_rotation() - turned) % 360
-    return PrintedPage(width, height, writer.lines, turned, words, unmapped / count, controls / count)
+    aside = [line for angle, writer in writers.items() if angle != turned for line in writer.lines]
+    shown = (page.get_rotation() - turned) % 360
+    lines = writers[turned].lines
+    return PrintedPage(*sizes[turned], lines, shown, words, unmapped / count, controls / count, aside)
+
+
+def _angle_of(textpage: Any, index: int) -> int:
+    """By how many degrees, clockwise, the page is to be turned for a character to be upright."""
+    return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
 def _find_turn(textpage: Any) -> int:
     """By how many degrees, clockwise, the page is to be turned for most of its text to be upright."""
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
-        round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
+        _angle_of(textpage, index)
         for index in range(0, max(0, count), max(1, count // _SAMPLED_ANGLES))
         if pdfium_c.FPDFText_GetUnicode(textpage, index) > 0x20
     )
@@ -287,9 +295,9 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 
     Signs of which it is unknown what they mean are taken out of the page.
     """
-    text = "".join(line.text for line in printed.lines)
+    text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
-        printed.lines = []
+        printed.lines, printed.aside = [], []
         return True
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
@@ -305,17 +313,18 @@ def _is_garbled(text: str, unmapped: float) -> bool:
     """Whether a page's signs make no words, as where a font has no map to characters, or a wrong one.
 
     ``unmapped`` is the share of them that pdfium finds in no map; many of those are read rightly all the same. Other
-    scripts than Latin are not judged by their words. The limits are below all of 1,392 good pages in 14 languages.
+    scripts than Latin are not judged by their words. The limits are below all of 2,000 good pages.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    words = _LATIN_WORD.findall(text.casefold())
-    pairs = [before + after for word in words for before, after in pairwise(word)]
-    if 2 * sum(map(len, words)) < letters:
+    # Codes and sequences are no words: they are of capitals, digits or few letters.
+    is_unmapped = unmapped > _MOST_UNMAPPED
+    words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
+    if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:
         return False
+    pairs = [before + after for word in words for before, after in pairwise(word)]
     common = sum(pair in _COMMON_PAIRS for pair in pairs)
-    if unmapped > _MOST_UNMAPPED:
-        return len(pairs) >= _FEWEST_PAIRS and common < 0.42 * len(pairs)
-    return len(pairs) >= 3 * _FEWEST_PAIRS and common < 0.28 * len(pairs)
+    fewest, share = (20, 0.42) if is_unmapped else (60, 0.28)
+    return len(pairs) >= fewest and common < share * len(pairs)

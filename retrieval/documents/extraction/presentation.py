@@ -15,6 +15,7 @@ from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.office_xml import (
     as_usual,
     choose_alternatives,
+    collect_embedded,
     describe_picture,
     mark_lowered,
     mark_raised,
@@ -48,7 +49,10 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
     title = plain_title(canonical(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.first_title
-    return writer.finish(title, left_out=leave_out("slides", hidden))
+    shown = [slide.part for slide in presentation.slides if slide._element.get("show") not in ("0", "false")]
+    embedded = collect_embedded(shown, filename, limits)
+    left_out = (*leave_out("slides", hidden), *embedded.left_out)
+    return writer.finish(title, members=embedded.found, left_out=left_out)
 
 
 def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:

@@ -54,7 +54,8 @@ class PrintedPage:
     ``width`` and ``height`` are in points, of the page held so that its text is upright; to be as it is shown, it is
     turned by so many degrees, clockwise. ``words`` is the text as the library gives it,
     ``unmapped`` the share of signs in fonts that do not say what they mean,
-    ``controls`` that of signs without any meaning.
+    ``controls`` that of signs without any meaning. ``aside`` are lines that are turned against the others, with boxes
+    of the page held so that they are upright.
     """
 
     width: float
@@ -64,6 +65,7 @@ class PrintedPage:
     words: str = ""
     unmapped: float = 0.0
     controls: float = 0.0
+    aside: list[PrintedLine] = field(default_factory=list)
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
@@ -179,7 +181,7 @@ def _word_start(line: PrintedLine, left: float) -> int | None:
 
 # In this part of a page's height at its top and bottom stand running titles, which many programs write first or last.
 _EDGE = 0.08
-_FEWEST_LINES = 4
+_FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
 # As a multiple of the font's size: from one line of a column to the next.
@@ -189,7 +191,7 @@ _LEVEL = 0.5
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
     """``lines`` as they are read, the parts of a row joined unless a column ends between them."""
-    return _join_rows(_by_place(list(lines)) if _jumps_up(lines, height) else _part_columns(lines))
+    return _join_rows(_part_columns(_by_place(list(lines)) if _jumps_up(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -280,11 +282,12 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     """Whether lines are as long as their column and go on below; or, of short ones, most go on with a small letter."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
-    pairs = [(line, below) for line, below in pairwise(column)]
-    goes_on = [below for line, below in pairs if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
+    goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
+    # A number says nothing about what it stands behind.
+    pairs = [(line, below) for line, below in pairwise(column) if not below.text[:1].isdigit()]
     small = [below for line, below in pairs if line.text[-1:] not in ".:!?" and below.text[:1].islower()]
     words = sum(len(line.text.split()) for line in column)
-    if len(column) >= 3 and len(small) >= 0.6 * len(pairs) and words >= 3 * (len(column) - 1):
+    if len(column) >= _FEWEST_SHORT and len(small) >= max(1, 0.6 * len(pairs)) and words >= 3 * (len(column) - 1):
         return True
     return len(column) >= _FEWEST_LINES and len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
 

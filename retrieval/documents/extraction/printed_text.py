@@ -71,7 +71,7 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
     paragraph that goes on over the end of a page or column.
     """
     for page in pages:
-        for line in page.lines:
+        for line in [*page.lines, *page.aside]:
             line.text = canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
         _drop_contents(page)
     body = _body_size(pages)
@@ -79,7 +79,23 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
     _join_over_ends(groups)
+    for number, page in enumerate(pages):
+        if page.aside:
+            _put_aside(groups, list(_group_lines(number, page.aside, pitch)))
     return _write(groups, pages)
+
+
+def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
+    """Puts turned lines at the end of their page, or before its last paragraph where that goes on on the next page."""
+    page = aside[0].page
+    end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
+    if end < len(groups) and groups[end].separator != "\n\n":
+        parts = (at for at in range(end - 1, -1, -1) if groups[at].separator == "\n\n" or groups[at].page < page)
+        end = next(parts, 0)
+    if end < len(groups):
+        groups[end].separator = "\n\n"
+    aside[0].separator = "\n\n"
+    groups[end:end] = aside
 
 
 def _drop_contents(page: PrintedPage) -> None:

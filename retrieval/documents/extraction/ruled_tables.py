@@ -200,7 +200,8 @@ def _read_grid(
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
     names = _header_rows(merged, first)
-    header = [join_cells([cells.get(merged[row][at], []) for row in range(first, names)]) for at in range(width)]
+    above = [dict.fromkeys(merged[row][at] for row in range(first, names)) for at in range(width)]
+    header = [join_cells([cells.get(number, []) for number in numbers]) for numbers in above]
     body = []
     for row_at in range(names, height):
         own = merged[row_at]

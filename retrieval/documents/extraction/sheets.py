@@ -9,7 +9,7 @@ import io
 import re
 import zipfile
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
 from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, Span, read_table, write_table
+from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import as_usual, read_chart
@@ -154,22 +154,24 @@ def _fill_merged(sheet: Sheet) -> Rows:
 def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
     """Yield the ranges of cells that empty rows or empty columns separate, but not a table with an empty column."""
     for band in _runs(numbers):
+        runs = _runs(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
-        for run in _runs(sorted({at for number in band for at in rows[number]})):
-            chosen = set(run)
-            part = {number: {at: rows[number][at] for at in chosen & rows[number].keys()} for number in band}
-            part = {number: cells for number, cells in part.items() if cells}
+        for run in runs if len(runs) > 1 else ():
+            part = _within(rows, band, set(run))
             if parts and _goes_on(*parts[-1], run, part):
-                before, part_before = parts.pop()
-                run = [*before, *run]
-                part = {number: part_before.get(number, {}) | part.get(number, {}) for number in band}
-                part = {number: cells for number, cells in part.items() if cells}
+                run = [*parts.pop()[0], *run]
+                part = _within(rows, band, set(run))
             parts.append((run, part))
-        if len(parts) == 1:
-            yield Area(band[0], parts[0][0][0], band[-1], parts[0][0][-1])
-            continue
-        for _, part in parts:
+        if len(parts) < 2:
+            yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
+        for _, part in parts if len(parts) > 1 else ():
             yield from _cut_areas(part, sorted(part))
+
+
+def _within(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
+    """Return the cells of these rows and columns."""
+    found = {number: {at: rows[number][at] for at in columns & rows[number].keys()} for number in numbers}
+    return {number: cells for number, cells in found.items() if cells}
 
 
 def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
@@ -200,7 +202,7 @@ def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
     head = [[rows[number].get(at, Cell("", False)) for at in columns] for number in numbers[:HEAD]]
     lines = [[rows[number][at].text if at in rows[number] else "" for at in columns] for number in numbers]
     spans = [
-        Span(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
+        NameSpan(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
         for each in merged
         if each.left < each.right and each.top in numbers[:HEAD] and each.left in columns
     ]

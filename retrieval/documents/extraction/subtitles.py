@@ -13,8 +13,7 @@ _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,]\d{1,3}"
 _CUE = re.compile(rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*(?:\d{{1,3}}:)?\d{{1,2}}:\d{{1,2}}[.,]\d{{1,3}}[^\n]*$", re.M)
 _VOICE = re.compile(r"<v(?:\.[\w.]+)?\s+([^<>]{1,80})>")
 _MARKUP = re.compile(r"</?[a-zA-Z0-9][^<>]{0,80}>|\{\\[^{}]{0,80}\}")
-_NUMBER = re.compile(r"\n\s*\d{1,6}\s*\Z")
-_NOTE = re.compile(r"\n\s*\n(?:NOTE|STYLE|REGION)\b.*\Z", re.DOTALL)
+_NOT_SAID = ("NOTE", "STYLE", "REGION")
 _SENTENCE_END = (".", "!", "?", "…", '"', "”")
 _LONGEST_PARAGRAPH = 400
 
@@ -29,8 +28,12 @@ def extract_subtitles(data: bytes, filename: str, media_type: str, limits: Extra
     paragraph, begun, speaker = "", "", ""
     for at, cue in enumerate(cues):
         end = cues[at + 1].start() if at + 1 < len(cues) else len(source)
-        said = _NOTE.sub("", source[cue.end() : end])
-        said = _NUMBER.sub("", said) if at + 1 < len(cues) else said
+        body = source[cue.end() : end]
+        blocks = body.split("\n\n")
+        # The line right before the next time is its number or name.
+        if end < len(source) and not body.endswith("\n\n"):
+            blocks.pop()
+        said = "\n".join(block for block in blocks if not block.lstrip().startswith(_NOT_SAID))
         voice = _VOICE.search(said)
         words = " ".join(_MARKUP.sub("", said).split())
         now = voice[1].strip() if voice else ""

@@ -93,13 +93,13 @@ def text_of(cell: Cell) -> str:
     return "".join(character for character, _ in cell).strip()
 
 
-def join_cells(parts: Sequence[Cell]) -> Cell:
-    """The parts with a blank between them; what is said twice in a row stands once."""
+def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
+    """The parts with a blank between them; what a name says twice in a row stands once."""
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
-        if not text or text == said:
+        if not text or (is_name and text == said):
             continue
         # A day, a number or a word that is cut at a line end goes on without a blank.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
@@ -272,7 +272,7 @@ def _read_header(grid: Grid) -> Row:
                 over = _columns_of(piece, grid.columns)
             for column in over:
                 parts[column].append(piece.cell)
-    return [join_cells(cells) for cells in parts]
+    return [join_cells(cells, is_name=True) for cells in parts]
 
 
 def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:

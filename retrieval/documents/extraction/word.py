@@ -25,6 +25,7 @@ from retrieval.documents.extraction.numbering import Numbering
 from retrieval.documents.extraction.office_xml import (
     as_usual,
     choose_alternatives,
+    collect_embedded,
     describe_picture,
     is_page_number,
     mark_lowered,
@@ -54,7 +55,12 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     document = docx.Document(io.BytesIO(as_usual(data)))
     writer = MarkdownWriter(filename, limits)
     _Reader(document, writer).write()
-    return writer.finish(plain_title(canonical(document.core_properties.title or "")) or writer.first_title)
+    embedded = collect_embedded([document.part], filename, limits)
+    return writer.finish(
+        plain_title(canonical(document.core_properties.title or "")) or writer.first_title,
+        members=embedded.found,
+        left_out=embedded.left_out,
+    )
 
 
 def _parts(document: Document, kind: str) -> list[Any]:

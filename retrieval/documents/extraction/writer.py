@@ -19,6 +19,7 @@ from retrieval.text.extracted import (
     Span,
     TableGrid,
     TableGridRow,
+    leave_out,
     plain_title,
     too_much_text,
 )
@@ -119,6 +120,8 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
+# The name of a column that has none.
+_NO_NAME = re.compile(r"column \d+")
 # A number that Markdown takes for that of an item.
 _COUNTED = re.compile(r"\d{1,9}[.)]")
 
@@ -136,6 +139,8 @@ class MarkdownWriter:
         self.sections: list[Section] = []
         self._protected: list[Span] = []
         self._tables: list[TableGrid] = []
+        # Their names stand in no line, as they name no value.
+        self._empty_columns: list[str] = []
 
     def add_heading(self, words: str, level: int) -> None:
         if title := plain_title(canonical(words)):
@@ -181,6 +186,10 @@ class MarkdownWriter:
             self._protected.append(Span(self._length, self._length + len(line)))
             self._write(line)
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
+        filled = {at for row in rows for at, value in enumerate(row) if value}
+        self._empty_columns += [
+            name for at, name in enumerate(header) if at not in filled and not _NO_NAME.fullmatch(name)
+        ]
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
         """The notes of a slide, set off from what stands on it."""
@@ -221,7 +230,7 @@ class MarkdownWriter:
             ],
             tables=self._tables,
             members=members,
-            left_out=left_out,
+            left_out=(*left_out, *leave_out("columns", self._empty_columns)),
             holds_records=holds_records,
         )
 

@@ -22,6 +22,10 @@ from retrieval.tables.table_reading import read_boolean, read_date, read_quantit
         ("120k", 120_000, ""),
         ("2.5 million", 2_500_000, ""),
         ("48 000", 48_000, ""),
+        ("8,935,112^3", 8_935_112, ""),
+        ("$320^1", 320, "usd"),
+        ("12 %^a", 12, "%"),
+        ("210^3", 210, ""),
     ],
 )
 def test_a_number_is_read_with_its_unit(text, value, unit):
@@ -29,7 +33,9 @@ def test_a_number_is_read_with_its_unit(text, value, unit):
     assert (quantity.value, quantity.unit) == (pytest.approx(value), unit)
 
 
-@pytest.mark.parametrize("text", ["", "MX-9920-W", "G 1 1/2", "14.00 - 16.00", "2 to 4 years", "v1.2.3", "10-29"])
+@pytest.mark.parametrize(
+    "text", ["", "10^6", "5 x 10^6", "MX-9920-W", "G 1 1/2", "14.00 - 16.00", "2 to 4 years", "v1.2.3", "10-29"]
+)
 def test_text_with_digits_is_no_number(text):
     assert read_quantity(text) is None
 

@@ -18,9 +18,13 @@ TABLES = [
     ("Shift,1,2,3\nEarly,8,9,7", "Shift: Early; 1: 8; 2: 9; 3: 7"),
     ("Alpha,2019,2021\nBeta,2020,2022\nGamma,2018,2023", "column 1: Alpha; column 2: 2019; column 3: 2021\n"
      "column 1: Beta; column 2: 2020; column 3: 2022\ncolumn 1: Gamma; column 2: 2018; column 3: 2023"),
+    ("2022,2023,2024\n100,110,120\n90,95,99", "2022: 100; 2023: 110; 2024: 120\n2022: 90; 2023: 95; 2024: 99"),
+    ("Team,Start,End\nA,2019,2021\nB,2018,2022", "Team: A; Start: 2019; End: 2021\nTeam: B; Start: 2018; End: 2022"),
     # Names that are the same or empty, empty columns, and a delimiter at the end of each line.
     ("Name,Note,Note\nA,x,y", "Name: A; Note: x; Note (2): y"),
     ("Name,,Phone\nA,x,5510", "Name: A; column 2: x; Phone: 5510"),
+    ("Name,,Status,\nDesign,Anouk,Done,x\nTest,Bram,Open,y",
+     "Name: Design; column 2: Anouk; Status: Done; column 4: x\nName: Test; column 2: Bram; Status: Open; column 4: y"),
     ("Name,Phone,\nA,5510,\nB,5511,", "Name: A; Phone: 5510\nName: B; Phone: 5511"),
     (",Name,,Phone\n,A,,5510", "Name: A; Phone: 5510"),
     # Lines of a report above and below.
@@ -36,6 +40,8 @@ TABLES = [
      "Region: North; 2024 H1: 1; 2024 H2: 2; 2025 H1: 3; 2025 H2: 4"),
     (",Costs,,Income,\nRegion,Plan,Real,Plan,Real\nNorth,1,2,3,4",
      "Region: North; Costs Plan: 1; Costs Real: 2; Income Plan: 3; Income Real: 4"),
+    ("Cost,,Gain,\nPlan,Real,Plan,Real\n1,2,3,4\n5,6,7,8",
+     "Cost Plan: 1; Cost Real: 2; Gain Plan: 3; Gain Real: 4\nCost Plan: 5; Cost Real: 6; Gain Plan: 7; Gain Real: 8"),
     ("Part,Weight,Price\n,kg,EUR\nA-1,2.5,10\nA-2,3.5,12",
      "Part: A-1; Weight kg: 2.5; Price EUR: 10\nPart: A-2; Weight kg: 3.5; Price EUR: 12"),
     # Rows of text are rows, whatever is missing.

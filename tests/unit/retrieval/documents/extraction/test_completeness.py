@@ -16,7 +16,7 @@ _WORDS = st.lists(st.text("abcdeñéßŞ019", min_size=1, max_size=8), max_size=
     [
         ("", "", []),
         ("", "more", []),
-        ("Order 47-K for Vermeulen", "Order for", ["47K", "Vermeulen"]),
+        ("Order 47-K for Vermeulen", "Order for", ["47", "K", "Vermeulen"]),
         ("the cat and the dog", "the cat and dog", ["the"]),
         ("ten ten ten", "ten", ["ten", "ten"]),
         # The order of columns and tables is another.
@@ -25,6 +25,7 @@ _WORDS = st.lists(st.text("abcdeñéßŞ019", min_size=1, max_size=8), max_size=
         ("state-of-the-\nart oﬃce exam\u00adple E\u2011MAIL", "state-of-the-art office example e-mail", []),
         ("zee-\neend", "zee-eend", []),
         ("exam\ufffeple", "example", []),
+        ("school\ufffePage 4", "Page 4 school-", []),
         ("\u202bשלום\u202c", "שלום", []),
         # Words that are written together or apart.
         ("h a r b o u r office", "harbour office", []),

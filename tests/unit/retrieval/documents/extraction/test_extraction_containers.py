@@ -13,6 +13,7 @@ from retrieval.documents.extraction.archive import clean_name
 from retrieval.documents.extraction.mail import extract_outlook_mail
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.exceptions import DocumentRejected
+from retrieval.models.left_out import explain
 from retrieval.text.extracted import LeftOut
 
 NOTES = b"The pump hums.\n"
@@ -44,7 +45,10 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members():
     assert [section.title for section in extracted.sections] == ["Invoice überall"]
     assert extracted.members[0].data == NOTES
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
-    assert extracted.left_out == (LeftOut("unreadable", ("broken.docx",), 1),)
+    assert (
+        explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        == "Not read: 1 unreadable file (broken.docx)."
+    )
 
 
 def test_a_mail_of_html_alone_is_laid_out():

@@ -134,8 +134,8 @@ def test_what_is_hidden_and_what_was_never_computed_is_said():
     extracted = extract(saved(workbook), "prices.xlsx")
     assert "secret" not in extracted.text
     assert explain((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
-        "Hidden sheets were not read: Salaries. "
-        "1 formula has no value in the file: open it in its program, save it and upload it."
+        "Not read: 1 hidden sheet (Salaries), 1 formula without a stored value. "
+        "Open the file in its program, save it and upload it: then the values are in it."
     )
 
 
@@ -203,7 +203,7 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     assert extracted.text == "# Stock\n\nName: Pump; Price: 1234.50 €; Since: 2026-01-03\n"
     assert (
         explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
-        == "Hidden sheets were not read: Old."
+        == "Not read: 1 hidden sheet (Old)."
     )
     repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))
     with pytest.raises(DocumentRejected, match="holds more than 1,000,000 cells"):
@@ -329,15 +329,15 @@ def binary_workbook(make_zip):
 
 
 def said(extracted):
-    return left_out_sentences((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return explain((each.kind, list(each.names), each.count) for each in extracted.left_out)
 
 
 def test_a_binary_workbook_is_read_without_formats_and_says_so(make_zip):
     extracted = extract(binary_workbook(make_zip), "a.xlsb")
     assert extracted.text == "# Stock\n\nName: Pump; Price: 12.5\n"
     assert said(extracted) == (
-        "Hidden sheets were not read: Salaries. 1 number was read without its format, such as zeros before it: "
-        "save the file as .xlsx and upload it."
+        "Not read: 1 hidden sheet (Salaries), the format of 1 number. "
+        "Save the file as .xlsx and upload it: then zeros before a number are read."
     )
 
 
@@ -484,3 +484,31 @@ def test_an_empty_column_within_a_table_does_not_tear_it_apart():
     # Two tables beside each other: with the same names, or of different height.
     assert sheet("a|b||a|b", "x|1||y|2", "z|3||v|4").text.count("\n\n") == 1
     assert sheet("a|b||c|d", "x|1||y|2", "z|3||", "w|5||").text == "a: x; b: 1\na: z; b: 3\na: w; b: 5\n\nc: y; d: 2\n"
+
+
+@pytest.mark.parametrize("path", ["xl\\", ""])
+def test_a_workbook_whose_parts_lie_elsewhere_is_read(make_zip, path):
+    with zipfile.ZipFile(io.BytesIO(saved(prices()))) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    moved = {
+        name.replace("xl/", path).replace("worksheets/", f"worksheets{path[-1:] or '/'}"): body
+        for name, body in files.items()
+    }
+    if not path:
+        moved = {name: body.replace(b"/xl/", b"/").replace(b"xl/workbook", b"workbook") for name, body in moved.items()}
+    assert "Article: MX-1; Category: Pumps; Weight (kg): 12.345" in extract(make_zip(moved), "a.xlsx").text
+
+
+def test_numbers_and_days_keep_their_kind_whatever_their_format():
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["Item", "Budget", "Result", "Day"])
+    for at, (budget, result) in enumerate([(1250000, -1250.5), (900000, 0), (2500000, 310)], start=1):
+        workbook.active.append([f"x{at}", budget, result, dt.date(2026, 1, at)])
+        workbook.active.cell(at + 1, 2).number_format = '#,##0.0,,"M"'
+        workbook.active.cell(at + 1, 3).number_format = '#,##0.00;(#,##0.00);"-"'
+        workbook.active.cell(at + 1, 4).number_format = "dddd d mmmm yyyy"
+    extracted = extract(saved(workbook), "a.xlsx")
+    assert extracted.text.splitlines()[0] == "Item: x1; Budget: 1.3M; Result: -1250.50; Day: Thursday 2026-01-01"
+    (table,) = read_tables(extracted)
+    assert [column.kind for column in table.columns] == ["text", "number", "number", "date"]
+    assert table.rows[1].values[1:] == (900000.0, 0.0, "2026-01-02")

@@ -283,3 +283,20 @@ PICTURE = (
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01"
     b"\x00\x00\x02\x02D\x01\x00;"
 )
+
+
+def test_embedded_files_are_members_and_other_objects_are_named(save_docx):
+    inner, document = docx.Document(), docx.Document()
+    inner.add_paragraph("Inner words.")
+    document.add_paragraph("Outer words.")
+    room = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+    for path, kind, data in (
+        ("/word/embeddings/plan.docx", "package", save_docx(inner)),
+        ("/word/embeddings/oleObject1.bin", "oleObject", b"\xd0\xcf\x11\xe0" + bytes(600)),
+    ):
+        part = Part(PackURI(path), "application/octet-stream", data, document.part.package)
+        document.part.relate_to(part, room + kind)
+    extracted = extract(save_docx(document), "a.docx")
+    assert [member.name for member in extracted.members] == ["plan.docx"]
+    assert extract(extracted.members[0].data, "plan.docx").text == "Inner words.\n"
+    assert extracted.left_out == (LeftOut("embedded", ("oleObject1.bin",), 1),)

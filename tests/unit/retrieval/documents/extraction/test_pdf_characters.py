@@ -3,6 +3,7 @@
 import pytest
 
 from retrieval.documents.extraction import extract
+from tests.support import bombs
 
 
 def line(top, *parts, left=60.0, size=11.0):
@@ -85,3 +86,28 @@ def test_a_raised_mark_in_a_table_is_no_part_of_the_number(make_pdf):
 )
 def test_a_hyphen_at_a_line_end_stays_where_the_word_has_one(make_pdf, cut, expected):
     assert expected in extract(make_pdf([f"{cut}\nand more."]), "h.pdf").text.split()
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        # From the left, as it is printed.
+        ([(60, "42 \u05d1\u05d0")], "\u05d0\u05d1 42"),
+        ([(60, "\u05d2 2026 \u05d1\u05d0")], "\u05d0\u05d1 2026 \u05d2"),
+        ([(60, "\u05d2 14-\u05d1")], "\u05d1-14 \u05d2"),
+    ],
+)
+def test_words_from_right_to_left_with_numbers_are_one_line(runs, expected):
+    signs = sorted({sign for _, text in runs for sign in text})
+    codes = {sign: 65 + at for at, sign in enumerate(signs)}
+    pairs = b"".join(b"<%02x> <%04x>\n" % (code, ord(sign)) for sign, code in codes.items())
+    to_unicode = b"1 begincodespacerange <00> <ff> endcodespacerange %d beginbfchar\n%sendbfchar" % (len(codes), pairs)
+    content = b"".join(
+        b"BT /F1 11 Tf %d 700 Td <%s> Tj ET " % (left, bytes(map(codes.__getitem__, text)).hex().encode())
+        for left, text in runs
+    )
+    objects = bombs.page(content) | {
+        5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Courier /ToUnicode 6 0 R >>",
+        6: bombs.stream(to_unicode),
+    }
+    assert extract(bombs.pdf(objects), "m.pdf").text.split("\n")[0] == expected
