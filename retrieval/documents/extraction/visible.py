@@ -100,8 +100,9 @@ def _find_ways(
     forms: Counter[tuple[str, str, str]] = Counter()
     headed: list[tuple[tuple[str, str, str], etree._Element, etree._Element]] = []
     for target in candidates:
-        question = target.getprevious()
-        if question is None or not isinstance(question.tag, str) or not 0 < len(text_of(question)) < _LONGEST_QUESTION:
+        before = target.itersiblings(etree.Element, preceding=True)
+        question = next((each for each in before if each.tag not in ("br", "hr", "script", "style")), None)
+        if question is None or not 0 < len(text_of(question)) < _LONGEST_QUESTION:
             continue
         if any(is_control(each) and not _leads_away(each) for each in question.iter(etree.Element)):
             yield question, target

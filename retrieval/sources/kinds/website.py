@@ -69,7 +69,7 @@ class Robots:
                 if value.isalpha():
                     # A day of the week, and the comma behind it.
                     value, _comma, rest = rest.partition(",")
-                self.is_indexed = self.is_indexed and not _is_past(value)
+                self.is_indexed = self.is_indexed and not (is_for_this and _is_past(value))
             elif colon and name not in _VALUED:
                 is_for_this, name = name in ("*", USER_AGENT.lower()), value
             told = set(name.split()) if is_for_this else set()

@@ -98,6 +98,7 @@ def test_addresses_are_requested_as_they_are_written(site, collection):
         ("googlebot: noindex, ragsite: nofollow", True, False),
         ("ragsite: none", False, False),
         ("*: noindex", False, True),
+        ("googlebot: nofollow, unavailable_after: 2010-06-25", True, True),
         ("unavailable_after: 25 Jun 2010 15:00:00 GMT", False, True),
         ("unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT, nofollow", False, False),
         ("unavailable_after: 2010-06-25", False, True),
