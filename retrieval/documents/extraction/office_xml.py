@@ -178,8 +178,8 @@ def _read_points(element: Element | None) -> dict[int, str]:
         if index.isdecimal() and words:
             at = int(index)
             found[at] = f"{words} {found[at]}" if at in found else words
-    if not points and (words := element.findtext(name("c:v"))):
-        found[0] = words
+    if not points and (alone := element.findtext(name("c:v"))):
+        found[0] = alone
     return found
 
 
