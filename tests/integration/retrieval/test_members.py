@@ -50,7 +50,7 @@ def test_members_follow_their_archive(collection, ingest, client, admin_client):
     )
 
     named = ", ".join(f"p{number}.exe" for number in range(10))
-    told = f"of an unsupported format: {named} and 2 more."
+    told = f"12 unreadable files ({named} and 2 more)"
     assert told in page
     assert told in admin_client.get(f"/admin/retrieval/document/{archive.pk}/change/").content.decode()
     shown = admin_client.get("/api/v1/documents/").json()["results"]
