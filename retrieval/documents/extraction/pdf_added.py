@@ -169,7 +169,7 @@ def _has_words(found: Any, depth: int) -> bool:
     if kind == pdfium_c.FPDF_PAGEOBJ_FORM and depth:
         parts = range(min(pdfium_c.FPDFFormObj_CountObjects(found), _MOST_PARTS))
         return any(_has_words(pdfium_c.FPDFFormObj_GetObject(found, at), depth - 1) for at in parts)
-    return kind == pdfium_c.FPDF_PAGEOBJ_TEXT and pdfium_c.FPDFTextObj_GetTextRenderMode(found) != _INVISIBLE
+    return bool(kind == pdfium_c.FPDF_PAGEOBJ_TEXT and pdfium_c.FPDFTextObj_GetTextRenderMode(found) != _INVISIBLE)
 
 
 def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:

@@ -170,8 +170,8 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
-            for values in (characters, boxes):
-                values.insert(first, values.pop(hyphen))  # type: ignore[attr-defined]
+            characters.insert(first, characters.pop(hyphen))
+            boxes.insert(first, boxes.pop(hyphen))
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
