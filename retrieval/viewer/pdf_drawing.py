@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import pypdfium2
 from PIL import Image, ImageOps
 
+from retrieval.documents.extraction.pdf_added import Added
 from retrieval.documents.extraction.pdf_page import find_rules, read_page
 from retrieval.documents.extraction.printed import Box, PrintedPage, around, order_lines, turn_box
 from retrieval.documents.extraction.printed_tables import set_tables
@@ -36,7 +37,7 @@ def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
         return None, _save(image.convert("RGB").resize((width, height)))
     with _page(file, number) as page:
         _width, _height, scale = _picture_size(page)
-        bitmap = page.render(scale=scale, may_draw_forms=False)
+        bitmap = page.render(scale=scale)
         image = bitmap.to_pil().convert("RGB")
     return None, _save(image)
 
@@ -73,7 +74,10 @@ def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dic
     with _page(file, number) as page:
         width, height, _scale = _picture_size(page)
         if words.strip():
+            added = Added(page.pdf)
+            added.hide_layers(page)
             printed = read_page(page)
+            added.read_annotations(page, printed)
             printed.lines = set_tables(printed.lines, find_rules(page, printed))
             boxes = find_boxes(printed, words, expected)
         return {"width": width, "height": height, "boxes": boxes}, b""
@@ -85,6 +89,7 @@ def _page(file: BinaryIO, number: int) -> Iterator[Any]:
         document = pypdfium2.PdfDocument(file)
         if not 1 <= number <= len(document):
             raise CannotDraw(f"There is no page {number} among {len(document)}.")
+        document.init_forms()
     except pypdfium2.PdfiumError as error:
         raise CannotDraw(f"The file cannot be opened: {error}") from error
     try:

@@ -34,9 +34,12 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collects what is found beside the content of all pages."""
+    """Collects what is found beside the content of all pages, before any of which is loaded it is to be made.
 
-    def __init__(self, document: Any, data: bytes, members: Members) -> None:
+    Attached files become ``members``, where these are given.
+    """
+
+    def __init__(self, document: Any, data: bytes = b"", members: Members | None = None) -> None:
         self._document, self._members = document, members
         document.init_forms()
         self.comments = 0
@@ -51,6 +54,8 @@ class Added:
             self._attach(self._document.get_attachment(number))
 
     def _attach(self, file: Any) -> None:
+        if self._members is None:
+            return
         try:
             self._members.add(file.get_name(), bytes(file.get_data()))
         except pypdfium2.PdfiumError:

@@ -84,12 +84,13 @@ class _Writer:
         # pdfium sees a line end before and behind a mark.
         if self.may_end and not ((mark or any(self._marks[-1:])) and self._goes_on(box)):
             self.end_line()
-        is_to_left = _TO_LEFT.match(character) is not None
+        is_to_left = character >= "\u0590" and _TO_LEFT.match(character) is not None
         if self._boxes:
             last = self._boxes[-1]
             height = max(last[3] - last[1], 1.0)
             # Beside a superscript, its line goes on where it was before.
-            rise = min(abs(box[1] + box[3] - near[1] - near[3]) for near in (last, self._base[0])) / 2
+            base, middle = self._base[0], box[1] + box[3]
+            rise = min(abs(middle - last[1] - last[3]), abs(middle - base[1] - base[3])) / 2
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
@@ -108,11 +109,12 @@ class _Writer:
             self._append(" ", (sides[0], last[1], sides[1], last[3]), 0)
         self.has_space = self.may_end = False
         self._is_to_left |= is_to_left
+        left, right = self._sides
         if not self._boxes:
-            mark, self._sides = 0, (box[0], box[2])
+            mark, left, right = 0, box[0], box[2]
         if not mark:
             self._base = box, index
-        self._sides = min(self._sides[0], box[0]), max(self._sides[1], box[2])
+        self._sides = box[0] if box[0] < left else left, box[2] if box[2] > right else right
         # A ligature is several characters at one place.
         for part in character:
             self._append(part, box, mark)

@@ -175,7 +175,7 @@ def _draw_page(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
     page = document[number - 1]
     width, height = (max(float(side), 1.0) for side in page.get_size())
     scale = min(_DPI / 72, math.sqrt(_MOST_PIXELS / (width * height)))
-    bitmap = page.render(scale=scale, grayscale=True, may_draw_forms=False)
+    bitmap = page.render(scale=scale, grayscale=True, may_draw_forms=False, draw_annots=False)
     return bitmap.to_pil().convert("L"), round(72 * scale)
 
 

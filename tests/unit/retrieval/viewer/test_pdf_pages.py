@@ -13,6 +13,7 @@ from retrieval.documents.extraction import extract
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.pdf_drawing import find_words, keep_letters
 from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page
+from tests.support.pdf_forms import field, form
 
 MANUAL = Path(__file__).parents[4] / "demo" / "parts" / "service-manual.pdf"
 
@@ -62,6 +63,16 @@ def test_every_passage_of_a_manual_has_boxes_on_its_page():
             for x, y, width, height in found.boxes:
                 assert 0 <= x < x + width <= 10_000
                 assert 0 <= y < y + height <= 10_000
+
+
+def test_values_of_a_form_are_drawn_and_marked(tmp_path):
+    file = tmp_path / "form.pdf"
+    file.write_bytes(form(field(b"Tx", b"/V (Vermeulen)", (160, 695, 360, 715))))
+    [box] = measure_page(file, 1, "Surname: Vermeulen", "").boxes
+    assert box[0] < 1_000
+    assert box[0] + box[2] > 10_000 * 180 / 612
+    drawn = Image.open(io.BytesIO(pdf_pages.draw_picture(file, 1, tmp_path, "form"))).convert("L")
+    assert darkest(drawn, 165 / 612, 78 / 792, 220 / 612, 96 / 792) < 100
 
 
 def darkest(image, x1, y1, x2, y2):
