@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from retrieval.documents.extraction.grouping import gather
+
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, from the upper left corner of a page whose text is upright."""
 
@@ -243,12 +245,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
 
 def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     """``lines`` with columns of prose that are written row by row, as no table is, one after the other."""
-    rows: list[list[PrintedLine]] = []
-    for line in lines:
-        if line.follows and rows:
-            rows[-1].append(line)
-        else:
-            rows.append([line])
+    rows = gather(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
     columns: list[list[PrintedLine]] = []
@@ -316,12 +313,10 @@ def _both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
 
 
 def _by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
-    rows: list[list[PrintedLine]] = []
-    for line in sorted(lines, key=lambda line: line.middle):
-        if rows and line.middle - rows[-1][0].middle < _LEVEL * min(line.size, rows[-1][0].size):
-            rows[-1].append(line)
-        else:
-            rows.append([line])
+    rows = gather(
+        sorted(lines, key=lambda line: line.middle),
+        lambda row, line: line.middle - row[0].middle < _LEVEL * min(line.size, row[0].size),
+    )
     ordered: list[PrintedLine] = []
     for row in rows:
         row.sort(key=lambda line: line.left)

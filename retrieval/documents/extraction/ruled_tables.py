@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from retrieval.documents.extraction.grouping import gather
 from retrieval.documents.extraction.printed import Box, PrintedLine
 from retrieval.documents.extraction.table_rows import (
     MOST_COLUMNS,
@@ -24,7 +25,6 @@ from retrieval.documents.extraction.table_rows import (
 
 _NEAR = 3.0
 _FEWEST_RULES = 3
-_MOST_RULES = 2_000
 _SHORTEST_RULE = 40
 _DRAWN = 0.7
 _FULL_SHARE = 0.5
@@ -80,7 +80,7 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
     """The rules that drawn shapes make: thin ones, and the sides of rectangles."""
     level: list[RuledLine] = []
     upright: list[RuledLine] = []
-    for left, top, right, bottom in boxes[:_MOST_RULES]:
+    for left, top, right, bottom in boxes:
         if bottom - top > _NEAR:
             upright += [RuledLine(left, top, bottom), RuledLine(right, top, bottom)]
         if right - left > _NEAR:
@@ -91,13 +91,7 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
     """Rules that go on where another ends as one."""
     merged: list[RuledLine] = []
-    rows: list[list[RuledLine]] = []
-    for rule in sorted(rules, key=lambda rule: rule.at):
-        if rows and rule.at - rows[-1][0].at <= _NEAR:
-            rows[-1].append(rule)
-        else:
-            rows.append([rule])
-    for row in rows:
+    for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
         for rule in sorted(row, key=lambda rule: rule.start):
             last = merged[-1] if merged else None
             if last is not None and abs(last.at - row[0].at) < 0.01 and rule.start <= last.end + _NEAR:
@@ -131,9 +125,9 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
             continue
-        for group in groups:
-            if abs(group[0].start - rule.start) < 2 * _NEAR and abs(group[0].end - rule.end) < 2 * _NEAR:
-                group.append(rule)
+        for rules_below in groups:
+            if max(abs(rules_below[0].start - rule.start), abs(rules_below[0].end - rule.end)) < 2 * _NEAR:
+                rules_below.append(rule)
                 break
         else:
             groups.append([rule])
@@ -160,11 +154,7 @@ def _rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list
 
 
 def _distinct(values: Sequence[float]) -> list[float]:
-    found: list[float] = []
-    for value in sorted(values):
-        if not found or value - found[-1] > _NEAR:
-            found.append(value)
-    return found
+    return [near[0] for near in gather(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
 def _place(value: float, sides: Sequence[float]) -> int:

@@ -22,6 +22,7 @@ from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, Shee
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.grouping import gather
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import as_usual, read_chart
 from retrieval.documents.extraction.writer import MarkdownWriter
@@ -186,13 +187,7 @@ def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> b
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return runs
+    return gather(numbers, lambda run, number: number == run[-1] + 1)
 
 
 def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
 
+from retrieval.documents.extraction.grouping import gather
 from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, keeps_hyphen
 from retrieval.documents.extraction.writer import is_value
 
@@ -125,19 +126,14 @@ def trim(cell: Cell) -> Cell:
 
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
     """The rows of a page from top to bottom."""
-    groups: list[list[PrintedLine]] = []
-    for line in sorted(lines, key=lambda line: line.middle):
-        last = groups[-1] if groups else []
-        if last and line.middle - median(other.middle for other in last) < _LEVEL * max(line.size, last[0].size):
-            last.append(line)
-        else:
-            groups.append([line])
-    rows = []
-    for group in groups:
-        pieces = sorted((piece for line in group for piece in _cut_line(line)), key=lambda piece: piece.left)
-        if pieces:
-            rows.append(PrintedRow(pieces, group))
-    return rows
+    levels = gather(
+        sorted(lines, key=lambda line: line.middle),
+        lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
+    )
+    rows = [
+        PrintedRow(sorted((p for line in row for p in _cut_line(line)), key=lambda p: p.left), row) for row in levels
+    ]
+    return [row for row in rows if row.pieces]
 
 
 def _cut_line(line: PrintedLine) -> list[Piece]:
@@ -292,6 +288,10 @@ def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
     return best
 
 
+def _space(above: PrintedRow, below: PrintedRow) -> float:
+    return (below.top - above.bottom) / above.size
+
+
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
     """The printed rows by row of the table: lines of wrapped cells stand closer than rows do, and hold less."""
 
@@ -300,17 +300,11 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
         return mean(len(each) for each in touched) / len(columns)
 
     single = [[row] for row in rows]
-    spaces = [(below.top - above.bottom) / above.size for above, below in pairwise(rows)]
-    steps = sorted(spaces)
+    steps = sorted(_space(above, below) for above, below in pairwise(rows))
     widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
     if widest < _ROW_SPACE:
         return single
-    groups = [[rows[0]]]
-    for row, space in zip(rows[1:], spaces, strict=True):
-        if space < border:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
+    groups = gather(rows, lambda above, row: _space(above[-1], row) < border)
     is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
     return groups if is_better else single
 
