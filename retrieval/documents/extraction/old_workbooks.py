@@ -13,11 +13,9 @@ import xlrd
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import with_structure
-from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.sheets import Area, Sheet, extract_plainly, write_sheets
 from retrieval.documents.extraction.tabular import extract_table
 from retrieval.documents.formats import XML_WORKBOOK, is_text_table
@@ -40,7 +38,9 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
     if data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml") and XML_WORKBOOK in data:
         return _extract_xml(data, filename, limits)
     if is_text_table(data):
-        return _extract_page(data, filename) if b"<table" in data.lower() else _extract_text(data, filename, limits)
+        if b"<table" in data.lower():
+            return _extract_page(data, filename)
+        return replace(extract_table(data, filename, CSV, limits), media_type=CSV)
     try:
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
@@ -63,9 +63,7 @@ def _read_old_sheet(sheet: Any) -> Sheet:
     for row in range(sheet.nrows):
         for column, cell in enumerate(sheet.row(row)):
             number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
-            value = _old_value(cell, number_format, sheet.book.datemode)
-            if words := " ".join(canonical(show_value(value, number_format)).split()):
-                read.rows.setdefault(row + 1, {})[column + 1] = Cell(words, not isinstance(value, str))
+            read.add(row + 1, column + 1, _old_value(cell, number_format, sheet.book.datemode), number_format)
     read.notes = {(row + 1, column + 1): canonical(note.text) for (row, column), note in sheet.cell_note_map.items()}
     rows, columns = (
         {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
@@ -88,10 +86,6 @@ def _old_value(cell: Any, number_format: str, datemode: int) -> object:
         case xlrd.XL_CELL_ERROR:
             return xlrd.error_text_from_code[cell.value]
     return cell.value
-
-
-def _extract_text(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
-    return replace(extract_table(data, filename, CSV, limits), media_type=CSV)
 
 
 def _extract_page(data: bytes, filename: str) -> ExtractedText:
@@ -155,9 +149,7 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
             number_format = formats.get(_get(cell, "StyleID") or _get(row, "StyleID"), "")
             if named := _NAMES.fullmatch(number_format):
                 number_format = "h:mm" if named[1] == "Time" else ""
-            shown = show_value(_read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
-            if words := " ".join(canonical(shown).split()):
-                read.rows.setdefault(row_at, {})[at] = Cell(words, kind != "String")
+            read.add(row_at, at, _read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
             for note in cell.iterfind("{*}Comment/{*}Data"):
                 read.notes[row_at, at] = canonical("".join(note.itertext()))
             across, down = (int(_get(cell, f"Merge{way}") or 0) for way in ("Across", "Down"))

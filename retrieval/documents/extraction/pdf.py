@@ -185,13 +185,17 @@ def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]
             f"{filename} is a damaged PDF: print or save it as PDF again and upload that."
         ) from error
     try:
-        if len(document) > limits.max_pages:
-            raise DocumentRejected(
-                f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
-            )
+        _check_count(len(document), filename, limits)
         yield document
     finally:
         document.close()
+
+
+def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
+    if pages > limits.max_pages:
+        raise DocumentRejected(
+            f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
+        )
 
 
 def _read_pages(
@@ -214,20 +218,15 @@ def _read_pages(
         added.read_annotations(page, printed)
         if number not in recognised:
             printed.lines = set_tables(printed.lines, find_rules(page, printed))
-        printed.lines = _lines_in_order(printed)
+        printed.lines = order_lines(printed.lines, printed.height)
+        for line in printed.lines:
+            line.boxes = []
         page.close()
         total += sum(len(line.text) for line in [*printed.lines, *printed.aside])
         pages.append(printed)
         if total > limits.max_text_chars:
             raise too_much_text(filename, limits)
     return pages, unread, written
-
-
-def _lines_in_order(page: PrintedPage) -> list[PrintedLine]:
-    lines = order_lines(page.lines, page.height)
-    for line in lines:
-        line.boxes = []
-    return lines
 
 
 def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
@@ -280,10 +279,7 @@ def extract_picture(
                 "save it smaller and upload that."
             )
         count = getattr(image, "n_frames", 1) if media_type == "image/tiff" else 1
-    if count > limits.max_pages:
-        raise DocumentRejected(
-            f"{filename} has more than {limits.max_pages:,} pages: split it into smaller files and upload those."
-        )
+    _check_count(count, filename, limits)
     printed = [recognised.get(number) or PrintedPage(1.0, 1.0, []) for number in range(1, count + 1)]
     for page in printed:
         page.lines = order_lines(page.lines, page.height)

@@ -23,32 +23,21 @@ _FIELD = re.compile(r":([^:`\n]{1,80}+):(?: ++(.*+))?+")
 _ITEM = re.compile(r"([*+•-]|(?:#|\d{1,3}|[A-Za-z])[.)]|\((?:\d{1,3}|[a-z])\)) +(?=\S)")
 _GRID = re.compile(r"\+[-=+]{3,}\+")
 _SIMPLE = re.compile(r"=+(?: +=+)+")
-_CODE = frozenset(
-    """
-    code-block code sourcecode parsed-literal prompt console math productionlist graphviz doctest
-    """.split()  # noqa: SIM905
-)
-_HIDDEN = frozenset(
-    """
-    toctree index contents highlight include raw meta image currentmodule module automodule autoclass autofunction
-    autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode replace sectnum header
-    footer title templatefixture
-    """.split()  # noqa: SIM905
-)
-_NOTES = frozenset(
-    """
-    note warning tip hint important attention caution danger error seealso todo
-    """.split()  # noqa: SIM905
-)
+_DIRECTIVES = {
+    name: kind
+    for kind, names in {
+        "code": "code-block code sourcecode parsed-literal prompt console math productionlist graphviz doctest",
+        "hidden": "toctree index contents highlight include raw meta image currentmodule module automodule autoclass "
+        "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
+        "replace sectnum header footer title templatefixture",
+        "note": "note warning tip hint important attention caution danger error seealso todo",
+        # Their argument is a title; that of the last ones says nothing to a reader; that of others is a signature.
+        "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
+        "bare": "figure only container rst-class cssclass tab-set",
+    }.items()
+    for name in names.split()
+}
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
-# Their argument is a title, not a signature; that of the last ones says nothing to a reader.
-_TITLES = frozenset(
-    """
-    rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table
-    """.split()  # noqa: SIM905
-)
-_WITHOUT_ARGUMENT = frozenset("figure only container rst-class cssclass tab-set".split())  # noqa: SIM905
-
 # Deeper than any document, and before Python's own limit.
 _DEEPEST = 20
 
@@ -60,9 +49,7 @@ _REFERENCE = re.compile(r"(?<![`\w:])`([^`]{1,200})`__?(?!\w)|\b([A-Za-z][\w.-]{
 _INTERPRETED = re.compile(r"(?<![`\w:])`([^`\n]{1,200})`(?![`_\w])")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,80})\|_{0,2}")
 _PROSE_ROLES = frozenset(
-    """
-    doc ref term abbr sup sub guilabel menuselection rfc pep emphasis strong title numref
-    """.split()  # noqa: SIM905
+    "doc ref term abbr sup sub guilabel menuselection rfc pep emphasis strong title numref".split()  # noqa: SIM905
 )
 
 
@@ -207,21 +194,21 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     while options < len(body) and _OPTION.match(body[options]):
         options += 1
     body = body[options:]
-    if name in _HIDDEN:
+    kind = _DIRECTIVES.get(name, "signature")
+    if kind == "hidden":
         return []
-    if name in _CODE:
+    if kind == "code":
         return _fence(argument if re.fullmatch(r"[\w+-]{1,30}", argument) else "", body)
     lead: list[str] = []
     if name in _VERSIONS:
         version, _, rest = argument.partition(" ")
         lead = [f"**{_VERSIONS[name]} {version}.** {_inline(rest)}".rstrip(), ""]
-    elif name in _NOTES:
+    elif kind == "note":
         word = "See also" if name == "seealso" else name.capitalize()
         lead = [f"**{word}:** {_inline(argument)}".rstrip(), ""]
-    elif argument and name in _TITLES:
+    elif argument and kind == "title":
         lead = [f"**{_inline(argument)}**", ""]
-    elif argument and name not in _WITHOUT_ARGUMENT:
-        # The signature of a function, a setting, an option.
+    elif argument and kind == "signature":
         lead = [f"**`{argument}`**", ""]
     return [*lead, *_write(body, styles, depth + 1)]
 

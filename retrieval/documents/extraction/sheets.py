@@ -57,6 +57,11 @@ class Sheet:
     beside: list[str] = field(default_factory=list)
     hidden: int = 0
 
+    def add(self, row: int, column: int, value: object, number_format: str = "") -> None:
+        """Add a cell as its format shows the value, unless it is empty."""
+        if words := " ".join(canonical(show_value(value, number_format)).split()):
+            self.rows.setdefault(row, {})[column] = Cell(words, not isinstance(value, str))
+
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
         """Drop rows and columns that are hidden, and close the gaps. Those that a filter or a group hides are none of
         them: its button shows them."""
@@ -258,9 +263,8 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
     )
     # The cells that there are: `iter_rows` makes all those between the first and the last.
     for (row, column), cell in sorted(sheet._cells.items()):
-        words = "" if cell.value is None else " ".join(canonical(show_value(cell.value, cell.number_format)).split())
-        if words:
-            read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(cell.value, str))
+        if cell.value is not None:
+            read.add(row, column, cell.value, cell.number_format)
         if cell.comment:
             read.notes[row, column] = canonical(cell.comment.text)
     for _, root in _related(archive, path, "/threadedComment"):
@@ -327,9 +331,8 @@ def extract_plainly(data: bytes, filename: str, media_type: str, limits: Extract
             top, left = sheet.start or (0, 0)
             for row, values in enumerate(sheet.iter_rows() if sheet.start else (), start=top + 1):
                 for column, value in enumerate(values, start=left + 1):
-                    if words := " ".join(canonical(show_value(value)).split()):
-                        read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(value, str))
-                        count += isinstance(value, float)
+                    read.add(row, column, value)
+                    count += isinstance(value, float)
             shown.append(read)
     left_out = leave_out("sheets", hidden) + leave_out("number_formats", (), count)
     return write_sheets(shown, filename, "", limits, left_out)
