@@ -1,4 +1,4 @@
-"""Calendars and invitations (iCalendar, RFC 5545, and vCalendar): what, when, where and who of each entry, as lines."""
+"""Write calendars and invitations (iCalendar, vCalendar) as lines: the time, place and people of each entry."""
 
 from __future__ import annotations
 

@@ -21,10 +21,11 @@ _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
 _MOST_TITLES = 10
 _MOST_NAME_ROWS = 3
-_TOTAL = re.compile(
-    r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)(?: (?:ex|in)c.{0,20})?:?", re.I
+TOTAL = re.compile(
+    r"(?:grand[ -]|sub[ -]?|eind)?(?:totals?|totaal|totalen|sum|som|average|gemiddelde)\b(?: (?:ex|in)c.{0,20})?:?",
+    re.I,
 )
-_YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
+YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
 _MADE_UP = re.compile(r"column \d+")
 _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
@@ -72,7 +73,7 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
         names = [f"column {at + 1}" for at in range(width)]
     totals = [row for row in body if _is_total(row)]
     body = [row for row in body if not _is_total(row)] if totals else body
-    # Lines of a report below the rows.
+    # A report may have lines below its rows.
     below = len(body)
     while below > 1 and width > 2 and body[below - 1][0] and not any(body[below - 1][1:]):
         below -= 1
@@ -115,7 +116,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
     return filled, rows
 
 
-# Which rows are the names ---------------------------------------------------------------------------------------------
+# Rows of names ---------------------------------------------------------------------------------------------
 
 
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
@@ -187,7 +188,7 @@ def _are_sentences(cells: Sequence[Cell]) -> bool:
 
 
 def _is_period(text: str) -> bool:
-    return bool(_YEAR.fullmatch(text) or read_date(text))
+    return bool(YEAR.fullmatch(text) or read_date(text))
 
 
 def _counts_up(texts: Sequence[str]) -> bool:
@@ -249,4 +250,4 @@ def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> li
 
 def _is_total(row: Sequence[str]) -> bool:
     label = next(filter(None, row), "")
-    return len(label) < _LONGEST_NAME and bool(_TOTAL.fullmatch(label))
+    return len(label) < _LONGEST_NAME and bool(TOTAL.fullmatch(label))

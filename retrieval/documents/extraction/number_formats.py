@@ -17,8 +17,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-# Quoted or escaped words; what fills a cell, or is as wide as a sign; a colour, a condition or a currency; the signs
-# that stand for a part of the value; any other sign, which is shown.
+# A token is quoted or escaped words; blanks; a colour, a condition or a currency; a sign for a part of the value; or
+# any other sign, which is shown.
 _TOKEN = re.compile(
     r'"([^"]*)"|\\(.)|([_*].)|\[([^\]]*)\]'
     r"|(General|AM/PM|A/P|E[+-]|y+|e+(?![+-])|m+|d+|h+|s+(?:\.0+)?|[0#?@%.,/;])|(.)",

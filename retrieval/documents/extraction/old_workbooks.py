@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Formats that have a name instead of signs; the name of another is no format.
+# Some formats have a name instead of signs; the name of another is no format.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",
@@ -74,7 +74,7 @@ def _read_old_sheet(sheet: Any) -> Sheet:
 
 
 def _old_value(cell: Any, number_format: str, datemode: int) -> object:
-    """The value of a cell, of the types that openpyxl gives; empty for an empty cell."""
+    """Return the value of a cell, of the types that openpyxl gives; empty for an empty cell."""
     match cell.ctype:
         case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
             return timedelta(days=cell.value)

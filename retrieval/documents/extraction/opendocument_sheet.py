@@ -39,7 +39,7 @@ _SPACE = re.compile(r"[ \t\n]+")
 
 
 def name(prefixed: str) -> str:
-    """The name of an element or attribute as lxml has it."""
+    """Return the name of an element or attribute as lxml has it."""
     prefix, _, local = prefixed.partition(":")
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
@@ -54,7 +54,7 @@ _NOT_READ = frozenset(
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """The root of the document's content, and its title or nothing.
+    """Return the root of the document's content, and its title or nothing.
 
     Raises: DocumentRejected for a file that is encrypted, or larger than a document.
     """
@@ -70,7 +70,7 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
-    """The names of the styles of which an attribute of the properties has this value."""
+    """Return the names of the styles of which an attribute of the properties has this value."""
     return {
         style.get(name("style:name"))
         for style in root.iter(name("style:style"))
@@ -79,9 +79,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """The words of a paragraph or cell: white space becomes one space, line breaks are kept, footnotes
-    are in brackets.
-    """
+    """Return the words of a paragraph or cell, with single spaces, its line breaks, and footnotes in brackets."""
     return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
 
 
@@ -95,7 +93,7 @@ def _pieces(element: Element) -> Iterator[str]:
             elif child.tag == name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
             elif child.tag in (name("draw:frame"), name("text:p")):
-                # A box of text inside of a paragraph, and the paragraphs in it.
+                # A paragraph may contain a box of text with paragraphs.
                 yield " "
                 yield from _pieces(child)
                 yield " "
@@ -110,7 +108,7 @@ def _pieces(element: Element) -> Iterator[str]:
 
 
 def list_rows(table: Element) -> Iterator[Element]:
-    """The rows, also those in groups, but none of a table inside of a cell."""
+    """Return the rows, also those in groups, but none of a table inside of a cell."""
     rows = table.iter(name("table:table-row"))
     return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
 

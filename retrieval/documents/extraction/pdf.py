@@ -38,7 +38,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Points between which a line stands at the same height.
+# Lines stand at the same height within so many points.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -48,7 +48,7 @@ _Shape = tuple[str, str]
 
 
 def drop_furniture(pages: Sequence[PrintedPage]) -> None:
-    """Takes running headers and footers out of ``pages``.
+    """Take running headers and footers out of ``pages``.
 
     A line is one when it is among the highest or lowest two of its page and comes back, but for a number that counts
     with the pages, on most pages; or when most pages have such a line at its very height, set off from the text, and
@@ -80,7 +80,7 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """The outer lines, their shapes, and the height at which one stands that is set off from the text."""
+    """Return the outer lines, their shapes, and the height at which one stands that is set off from the text."""
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
@@ -104,7 +104,7 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
 
 
 def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """The line's words, and what each of its numbers is beyond the page's index."""
+    """Return the line's words, and by how much each of its numbers is beyond the page's index."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -117,7 +117,7 @@ def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# What programs write where nobody gave a title.
+# Programs write these where an author gave no title.
 _NO_TITLE = re.compile(
     r"(?:untitled|microsoft \w+ - .*|.*\.(?:docx?|odt|tex|dvi|ps|indd|qxd|pdf|rtf|pptx?|xlsx?))", re.I
 )
@@ -133,7 +133,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Pages that are ``recognised`` have the text that was recognised, whatever else the file says of them.
+    """Return the text of a PDF file; pages that are ``recognised`` have the text that was recognised.
 
     Raises: DocumentRejected.
     """
@@ -163,7 +163,7 @@ def extract_pdf(
         text,
         title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages),
         unread_pages=unread,
-        # Bookmarks are what the author calls headings; what the fonts show is a guess.
+        # The author named the bookmarks; headings by fonts are a guess.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -173,7 +173,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """pdfium is not thread-safe: this is for a process of one thread."""
+    """Open a file in a process of one thread: pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -201,7 +201,7 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 def _read_pages(
     document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
-    """The pages, the numbers of those whose words can only be recognised and are not, and the words of the others."""
+    """Return the pages, the numbers of those that are left to be recognised, and the words of the others."""
     pages: list[PrintedPage] = []
     unread: list[int] = []
     written: list[str] = []
@@ -230,7 +230,7 @@ def _read_pages(
 
 
 def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
-    """The bookmarks as (level from 1, title, page index from 0)."""
+    """Return the bookmarks as (level from 1, title, page index from 0)."""
     found: _Outline = []
     for bookmark in document.get_toc(max_depth=6):
         destination = bookmark.get_dest()
@@ -244,7 +244,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
 
 
 def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
-    """The bookmarks whose words stand on the page they point to, as headings there; the others are left out."""
+    """Return the bookmarks whose words stand on the page they point to, as headings there; the others are left out."""
     sections: list[Section] = []
     after = 0
     for level, title, index in outline:
@@ -271,7 +271,7 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """The text of the pages that are ``recognised``; a GIF has one page, a TIFF as many as it holds."""
+    """Return the text of the pages that are ``recognised``; a GIF has one page, a TIFF as many as it holds."""
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(

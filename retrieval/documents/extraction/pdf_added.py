@@ -1,4 +1,4 @@
-"""What stands in a PDF file beside the content of its pages: values of forms, notes, attached files, layers.
+"""Read the parts of a PDF file beside the content of its pages: values of forms, notes, attached files, layers.
 
 Runs in the sandbox, in one thread.
 """
@@ -62,14 +62,14 @@ class Added:
             self._members.leave_out("unreadable", file.get_name())
 
     def is_form_elsewhere(self) -> bool:
-        """Whether the form is one of XFA, whose pages only a program that knows these can make."""
+        """Return whether the form is one of XFA, whose pages only a program that knows these can make."""
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
     # Fields and notes ------------------------------------------------------------------------------------------------
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Puts the values of fields and the notes that are drawn into the lines of the page, where they stand."""
+        """Put the values of fields and the notes that are drawn into the lines of the page, where they stand."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:
@@ -124,7 +124,7 @@ class Added:
     # Layers ----------------------------------------------------------------------------------------------------------
 
     def hide_layers(self, page: Any) -> None:
-        """Takes out of the page what stands on layers that are switched off."""
+        """Take out of the page the objects on layers that are switched off."""
         layers: dict[str, list[Any]] = {}
         for number in range(min(pdfium_c.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
             found = pdfium_c.FPDFPage_GetObject(page, number)
@@ -147,7 +147,7 @@ class Added:
 
 
 def _layer_name(found: Any) -> str:
-    """The names of the layers that an object of a page stands on."""
+    """Return the names of the layers that an object of a page stands on."""
     names = []
     for number in range(pdfium_c.FPDFPageObj_CountMarks(found)):
         mark = pdfium_c.FPDFPageObj_GetMark(found, number)
@@ -157,7 +157,7 @@ def _layer_name(found: Any) -> str:
 
 
 def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
-    """Whether a page looks the same without ``objects``, though some of them are words that are to be seen."""
+    """Return whether a page looks the same without ``objects``, though some of them are words that are to be seen."""
     if not any(_has_words(found, _DEEPEST_FORM) for found in objects):
         return False
     pictures = []
@@ -186,7 +186,7 @@ def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
 
 
 def _string(function: Callable[..., int], *arguments: Any) -> str:
-    """What a function of pdfium writes as UTF-16 and says the length of."""
+    """Return the string that a function of pdfium writes as UTF-16 and gives the length of."""
     size = min(function(*arguments, None, 0), _LONGEST_TEXT)
     buffer = create_string_buffer(max(size, 2))
     function(*arguments, cast(buffer, POINTER(c_ushort)), size)
@@ -194,7 +194,7 @@ def _string(function: Callable[..., int], *arguments: Any) -> str:
 
 
 def _string_of(function: Callable[..., int], *arguments: Any) -> str:
-    """The same of a function that writes the length elsewhere."""
+    """Return the string of a function that writes the length elsewhere."""
     buffer, size = create_string_buffer(_LONGEST_NAME), c_ulong()
     is_found = function(*arguments, cast(buffer, POINTER(c_ushort)), len(buffer), byref(size))
     size_bytes = min(size.value, len(buffer)) if is_found else 0

@@ -16,10 +16,10 @@ import pypdfium2.raw as pdfium_c
 from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
 from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 
-# pdfium's marks of a hyphen that it recognised at a line end.
+# pdfium marks a hyphen that it recognised at a line end by these.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
 _LINE_ENDS = (0x0A, 0x0D)
-# Where TeX's fonts have ligatures, and no table that says so: in its encoding OT1, then in T1.
+# TeX's fonts have ligatures at these codes, and no table of them: in its encoding OT1, then in T1.
 _TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
     0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
 }  # fmt: skip
@@ -68,7 +68,7 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        # Whether each character is raised (1) or lowered (-1), and the last that is neither.
+        # A mark is 1 for a raised character, -1 for a lowered one; the base is the last character that is neither.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -126,7 +126,7 @@ class _Writer:
         self._marks.append(mark)
 
     def _find_mark(self, character: tuple[Box, int], base_character: tuple[Box, int]) -> int:
-        """Whether a character is raised or lowered, by its size and its base line."""
+        """Return whether a character is raised or lowered, by its size and its base line."""
         (box, index), (base, base_index) = character, base_character
         height, own = base[3] - base[1], box[3] - box[1]
         rise = base[3] - box[3] - _DESCENT * (height - own)
@@ -168,7 +168,7 @@ def _is_bold(name: bytes) -> bool:
 
 
 def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
-    """Puts a hyphen between a word that is written to the left and a number, where pdfium has it behind the number."""
+    """Put a hyphen between a word that is written to the left and a number, where pdfium has it behind the number."""
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
@@ -177,7 +177,7 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
-    """The text of a line, with a sign before marks that would change the number or the word before them.
+    """Return the text of a line, with a sign before marks that would change the number or the word before them.
 
     A raised mark behind a digit, and a raised number behind a word, is written ``^1``; ``_1`` is a lowered one behind a
     digit.
@@ -210,7 +210,7 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 
 
 def read_page(page: Any) -> PrintedPage:
-    """The lines in the order in which the file writes them, which is not always that of reading."""
+    """Return the lines in the order in which the file writes them, which is not always that of reading."""
     left, bottom, right, top = page.get_bbox()
     size = max(right - left, 1.0), max(top - bottom, 1.0)
     sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
@@ -266,12 +266,12 @@ def read_page(page: Any) -> PrintedPage:
 
 
 def _angle_of(textpage: Any, index: int) -> int:
-    """By how many degrees, clockwise, the page is to be turned for a character to be upright."""
+    """Return by how many degrees, clockwise, the page is to be turned for a character to be upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
 def _find_turn(textpage: Any) -> int:
-    """By how many degrees, clockwise, the page is to be turned for most of its text to be upright."""
+    """Return by how many degrees, clockwise, the page is to be turned for most of its text to be upright."""
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
         _angle_of(textpage, index)
@@ -282,7 +282,7 @@ def _find_turn(textpage: Any) -> int:
 
 
 def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
-    """The rules that are drawn on the page."""
+    """Return the rules that are drawn on the page."""
     left, _bottom, _right, top = page.get_bbox()
     turned = (page.get_rotation() - printed.turned) % 360
     boxes = []
@@ -293,9 +293,9 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 
 
 def is_picture(page: Any, printed: PrintedPage) -> bool:
-    """Whether the words of a page can only be recognised: a scan, drawn letters, or fonts whose text cannot be read.
+    """Return whether a page must be recognised: a scan, drawn letters, or fonts whose text cannot be read.
 
-    Signs of which it is unknown what they mean are taken out of the page.
+    Signs of unknown meaning are taken out of the page.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -312,7 +312,7 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 
 
 def _is_garbled(text: str, unmapped: float) -> bool:
-    """Whether a page's signs make no words, as where a font has no map to characters, or a wrong one.
+    """Return whether a page's signs make no words, as where a font has no map to characters, or a wrong one.
 
     ``unmapped`` is the share of them that pdfium finds in no map; many of those are read rightly all the same. Other
     scripts than Latin are not judged by their words. The limits are below all of 2,000 good pages.

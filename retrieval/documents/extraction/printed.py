@@ -71,7 +71,7 @@ class PrintedPage:
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """A box of a page that is turned clockwise, on the turned page, which is ``width`` wide and ``height`` high."""
+    """Return a box on the page turned clockwise, which is then ``width`` wide and ``height`` high."""
     x1, y1, x2, y2 = box
     if degrees == 90:
         return width - y2, x1, width - y1, x2
@@ -83,13 +83,13 @@ def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
 
 
 def around(boxes: Iterable[Box]) -> Box:
-    """The box of a line: as wide as ``boxes``, which are not empty, and as high as most of them."""
+    """Return the box of a line: as wide as ``boxes``, which are not empty, and as high as most of them."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), median(tops), max(rights), median(bottoms)
 
 
 def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
-    """Two parts of a row as one line."""
+    """Return two parts of a row as one line."""
     gap = (left.right, left.top, max(left.right, right.left), left.bottom)
     box = (left.left, min(left.top, right.top), right.right, max(left.bottom, right.bottom))
     # The longer part says how the line is printed.
@@ -131,7 +131,7 @@ _LINE_HEIGHT = 14.0
 
 
 def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
-    """Puts ``text``, which ``box`` frames, into or beside the nearest line of a page at its height, else above what
+    """Put ``text``, which ``box`` frames, into or beside the nearest line of a page at its height, else above what
     stands lower.
     """
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
@@ -174,7 +174,7 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 
 def _word_start(line: PrintedLine, left: float) -> int | None:
-    """Where in a line the first word right of ``left`` begins, 0 outside of it; None within a word."""
+    """Return where in a line the first word right of ``left`` begins, 0 outside of it; None within a word."""
     if not line.left < left < line.right:
         return 0
     at = next((at for at, box in enumerate(line.boxes) if box[0] >= left - 1), len(line.boxes))
@@ -186,13 +186,13 @@ _EDGE = 0.08
 _FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
-# As a multiple of the font's size: from one line of a column to the next.
+# The next line of a column follows within this multiple of the font's size.
 _CLOSE = 2.5
 _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
-    """``lines`` as they are read, the parts of a row joined unless a column ends between them."""
+    """Return ``lines`` as they are read, the parts of a row joined unless a column ends between them."""
     return _join_rows(_part_columns(_by_place(list(lines)) if _jumps_up(lines, height) else lines))
 
 
@@ -222,7 +222,7 @@ def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
 
 
 def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
-    """Where the first column of prose ends and the next begins; None on a page of one column."""
+    """Return where the first column of prose ends and the next begins; None on a page of one column."""
     prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
     best: tuple[int, float] | None = None
     for left in {round(line.left) for line in prose}:
@@ -244,7 +244,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
 
 
 def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    """``lines`` with columns of prose that are written row by row, as no table is, one after the other."""
+    """Return ``lines`` with columns of prose that are written row by row, as no table is, one after the other."""
     rows = gather(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
@@ -266,7 +266,7 @@ def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
 
 
 def _column_at(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
-    """The column below which a line stands, close to it and between those beside."""
+    """Return the column below which a line stands, close to it and between those beside."""
     for at, column in enumerate(columns):
         is_right = at == 0 or max(other.right for other in columns[at - 1]) <= line.left
         is_left = at + 1 == len(columns) or line.right <= min(other.left for other in columns[at + 1])
@@ -276,7 +276,7 @@ def _column_at(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> i
 
 
 def _is_prose(column: Sequence[PrintedLine]) -> bool:
-    """Whether lines are as long as their column and go on below; or, of short ones, most go on with a small letter."""
+    """Return whether lines fill their column and go on below; or, of short ones, most go on with a small letter."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
@@ -290,7 +290,7 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
 
 
 def _by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
-    """Column by column between the lines that cross them; else from top to bottom, and in each row from the left."""
+    """Return ``lines`` column by column between those that cross them; without columns, row by row."""
     gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
     if gutter is None:
         return _by_rows(lines)

@@ -30,10 +30,10 @@ from retrieval.documents.extraction.table_rows import (
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# As multiples of the font's size: from one line of a row to the next, and from one row to the next.
+# These are multiples of the font's size: from one line of a row to the next, and from one row to the next.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
-# Characters of a line of prose.
+# A line of prose has more characters than a cell.
 _PROSE_LINE = 60
 _FULL_SHARE = 0.6
 _NOT_DATA = re.compile(r"[=∑∏∫√∂∇∈∀∃≡⊂⊆∪∩\ue000-\uf8ff]|@|\bwww\.|https?:|\b\d{4}\s?[A-Z]{2}\b|\bP\.?O\.? Box\b|:$|__$")
@@ -41,7 +41,7 @@ _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
 def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
-    """``lines`` with those of each table as rows in Markdown's form, where the first of them stood."""
+    """Return ``lines`` with those of each table as rows in Markdown's form, where the first of them stood."""
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
@@ -66,7 +66,7 @@ def _replace(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLin
 
 
 def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
-    """Rows below each other, most of which are of several pieces."""
+    """Return rows below each other, most of which are of several pieces."""
     runs: list[list[PrintedRow]] = [[]]
     left = min((row.pieces[0].left for row in rows), default=0.0)
     for row in rows:
@@ -83,7 +83,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """From the first to the last row of several pieces, with what a wrapped cell has above and below them."""
+    """Return the first to the last row of several pieces, with the rest of wrapped cells above and below them."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -114,7 +114,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # Two tables, or a table and something beside it: parted where the space is widest, else at a row of one piece.
+    # Two tables, or a table and something beside it, are parted where the space is widest, else at a row of one piece.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -144,7 +144,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
 
 
 def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether these are titles, and numbers of pages that do not fall."""
+    """Return whether these are titles, and numbers of pages that do not fall."""
     ends = [next((cell for cell in reversed(row) if cell), "") for row in rows]
     if len(rows[0]) > 4 or sum(bool(_PAGE_NUMBER.fullmatch(end)) for end in ends) < 0.8 * len(ends):
         return False
@@ -158,7 +158,7 @@ def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """The lines of a Markdown table. A header without words stands for one that the page does not print."""
+    """Return the lines of a Markdown table. A header without words stands for one that the page does not print."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):
@@ -182,7 +182,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
 
 
 def join_tables(pages: Sequence[PrintedPage]) -> None:
-    """Has a table that goes on at the top of the next page go on there, without a header of its own.
+    """Let a table that continues at the top of the next page continue there, without a header of its own.
 
     A header that is printed again is dropped; where none is, the first row is one like the others.
     """

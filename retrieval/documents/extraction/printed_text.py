@@ -20,14 +20,14 @@ from retrieval.documents.extraction.printed import (
 from retrieval.text.extracted import Page, Section, plain_title
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
-# Signs of the fonts Symbol and Wingdings that stand before items of lists.
+# The fonts Symbol and Wingdings have these signs for items of lists.
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(
     r"(?:(?:chapter|appendix|section|hoofdstuk|bijlage|artikel|part)\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", re.I
 )
-# A line of a table of contents, and one between such lines: it ends in the number of a page.
+# A line of a table of contents, and one between such lines, ends in the number of a page.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
@@ -47,7 +47,7 @@ class _Group:
 
     page: int
     lines: list[PrintedLine]
-    # What stands between it and the group before.
+    # The separator stands between this group and the one before.
     separator: str = "\n\n"
     level: int = 0
 
@@ -65,7 +65,7 @@ class _Group:
 
 
 def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    """The text of ``pages``, where each page stands in it, and the headings that their fonts show.
+    """Return the text of ``pages``, where each page stands in it, and the headings that their fonts show.
 
     Paragraphs are parted by blank lines, their lines by line ends; a word cut at a line end is in one piece, as is a
     paragraph that goes on over the end of a page or column.
@@ -86,7 +86,7 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
 
 
 def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
-    """Puts turned lines at the end of their page, or before its last paragraph where that goes on on the next page."""
+    """Put turned lines at the end of their page, or before its last paragraph where that goes on on the next page."""
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":
@@ -99,9 +99,7 @@ def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
 
 
 def _drop_contents(page: PrintedPage) -> None:
-    """Takes the entries of a table of contents out of the page: they hold the words of all sections, and answer
-    nothing.
-    """
+    """Take the entries of a table of contents out of the page: they answer nothing."""
     entries = [at for at, line in enumerate(page.lines) if _LEADERS.search(line.text)]
     if len(entries) >= _FEWEST_ENTRIES:
         is_all = 2 * len(entries) >= len(page.lines)
@@ -114,7 +112,7 @@ def _drop_contents(page: PrintedPage) -> None:
 
 
 def largest_heading(pages: Sequence[PrintedPage]) -> str:
-    """What is printed largest on the first page, if it is larger than the text: the title, most of the time."""
+    """Return the words that are printed largest on the first page, if larger than the text: mostly the title."""
     body = _body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
     size = max((line.size for line in lines), default=0.0)
@@ -133,7 +131,7 @@ def _body_size(pages: Sequence[PrintedPage]) -> float:
 
 
 def _usual_pitch(pages: Sequence[PrintedPage]) -> float:
-    """From one line of a paragraph to the next, as a multiple of the font's size."""
+    """Return the distance from one line of a paragraph to the next, as a multiple of the font's size."""
     pitches = [
         (below.middle - line.middle) / line.size
         for page in pages
@@ -165,7 +163,7 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
 
 
 def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
-    """What stands between two groups before ``line``; empty when it goes on with the one ``above``."""
+    """Return the blanks between two groups before ``line``; none when it continues the one ``above``."""
     last = above[-1]
     if line.is_row or last.is_row:
         return "" if line.is_row and last.is_row else "\n\n"
@@ -191,7 +189,7 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
 
 
 def _goes_on(last: PrintedLine, line: PrintedLine) -> bool:
-    """Whether a sentence goes on over the end of a page or a column."""
+    """Return whether a sentence goes on over the end of a page or a column."""
     if _SENTENCE_END.search(last.text) or abs(line.size - last.size) > _SAME_SIZE * last.size:
         return False
     return line.text[:1].islower() or last.text[-1:] in ",-–" or (last.text[-1:].islower() and len(last.text) > 40)
@@ -216,7 +214,7 @@ def _join_over_ends(groups: Sequence[_Group]) -> None:
 
 
 def _mark_headings(groups: Sequence[_Group], body: float) -> None:
-    """Gives headings their level: by their numbers where they are numbered, else by size and weight."""
+    """Give headings their level: by their numbers where they are numbered, else by size and weight."""
     bold = sum(len(group.text) for group in groups if group.is_bold)
     bold_counts = bold * 3 < sum(len(group.text) for group in groups)
     found = [
@@ -261,7 +259,7 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    # Words that the file writes with a hyphen within a line.
+    # The file writes these words with a hyphen within a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []
@@ -281,7 +279,7 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
             cut = CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
             rest = REST_OF_WORD.match(line.text) if cut else None
             if cut and rest:
-                # With its hyphen when the file writes the word so elsewhere.
+                # The hyphen stays when the file writes the word so elsewhere.
                 if f"{cut[1]}-{rest[0]}" not in compounds and not keeps_hyphen(pieces[-1], cut, rest):
                     pieces[-1] = pieces[-1][:-1]
                     length -= 1

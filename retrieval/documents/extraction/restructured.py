@@ -31,14 +31,14 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # Their argument is a title; that of the last ones says nothing to a reader; that of others is a signature.
+        # The argument is a title here, unimportant in the next line, and a signature in all other directives.
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
         "bare": "figure only container rst-class cssclass tab-set",
     }.items()
     for name in names.split()
 }
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
-# Deeper than any document, and before Python's own limit.
+# No document is deeper, and Python's own limit is.
 _DEEPEST = 20
 
 _ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
@@ -54,20 +54,21 @@ _PROSE_ROLES = frozenset(
 
 
 def has_markup(text: str) -> bool:
-    """Whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
+    """Return whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
     return bool(_SIGNALS.search(text))
 
 
 def to_markdown(text: str) -> str:
-    """The text as Markdown: headings by the order in which their adornments first occur, code in fences, tables with
-    pipes, the bodies of directives without their names. Comments, targets and lists of contents are left out."""
+    """Return the text as Markdown: headings by the order in which their adornments first occur, code in fences, tables
+    with pipes, the bodies of directives without their names. Comments, targets and lists of contents are left out.
+    """
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(written)).strip("\n") + "\n"
 
 
 def measure_heading(lines: Sequence[str], at: int) -> int:
-    """2 for a title and its underline at ``at``, 3 with an overline, else 0."""
+    """Return 2 for a title and its underline at ``at``, 3 with an overline, else 0."""
     if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
         return 0
     if ADORNMENT.fullmatch(lines[at]):
@@ -86,7 +87,7 @@ def _fits(adornment: str, title: str) -> bool:
 
 
 def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
-    """The lines, which begin at column 0, as Markdown."""
+    """Return the lines, which begin at column 0, as Markdown."""
     if depth > _DEEPEST:
         return list(lines)
     written: list[str] = []
@@ -142,7 +143,7 @@ def _write_paragraph(
     paragraph = list(lines[at:end])
     below = _find_end(lines, end)
     if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
-        # A term, and below it what explains it.
+        # The words below a term explain it.
         written += ["", f"**{_inline(paragraph[0]).replace('**', '')}**", ""]
         written += [*_write(_dedented(lines[end:below]), styles, depth + 1), ""]
         return below
@@ -160,7 +161,7 @@ def _write_paragraph(
 def _write_item(
     lines: Sequence[str], at: int, item: re.Match[str], written: list[str], styles: list[tuple[str, bool]], depth: int
 ) -> int:
-    """An item of a list, with what is indented below it."""
+    """Write an item of a list, with what is indented below it."""
     end = at + 1
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
@@ -214,7 +215,7 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
-    """The rows of the table that begins at ``at``, and the line after it."""
+    """Return the rows of the table that begins at ``at``, and the line after it."""
     line = lines[at]
     if _GRID.fullmatch(line):
         end = at
@@ -274,7 +275,7 @@ def _fence(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def _find_end(lines: Sequence[str], at: int) -> int:
-    """The line after the last indented one from ``at`` on; blank lines between belong to it."""
+    """Return the line after the last indented one from ``at`` on; blank lines between belong to it."""
     end = at
     for below in range(at, len(lines)):
         if lines[below]:
@@ -290,7 +291,7 @@ def _dedented(lines: Sequence[str]) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """The text with its roles, links and literals as Markdown has them; what stands in a literal stays."""
+    """Return the text with its roles, links and literals as Markdown has them; what stands in a literal stays."""
     parts: list[str] = []
     last = 0
     for literal in _LITERAL.finditer(text):

@@ -30,7 +30,7 @@ _DRAWN = 0.7
 _FULL_SHARE = 0.5
 _LONGEST_CELL = 400
 _MOST_BANDS = 500
-# As a multiple of the font's size: from one line of a row to the next.
+# The next line of a row follows within this multiple of the font's size.
 _TIGHT = 1.5
 
 
@@ -50,7 +50,7 @@ class RuledLines:
 
 
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
-    """The tables that rules set off; no line stands in two of them."""
+    """Return the tables that rules set off; no line stands in two of them."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
@@ -77,7 +77,7 @@ def _is_table(table: FoundTable) -> bool:
 
 
 def gather_rules(boxes: Sequence[Box]) -> RuledLines:
-    """The rules that drawn shapes make: thin ones, and the sides of rectangles."""
+    """Return the rules that drawn shapes make: thin ones, and the sides of rectangles."""
     level: list[RuledLine] = []
     upright: list[RuledLine] = []
     for left, top, right, bottom in boxes:
@@ -89,7 +89,7 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 
 
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
-    """Rules that go on where another ends as one."""
+    """Return the rules, as one where one begins at the end of another."""
     merged: list[RuledLine] = []
     for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
         for rule in sorted(row, key=lambda rule: rule.start):
@@ -105,7 +105,7 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """The rules of each place that may be a table: rules that meet, and level rules of one width below each other."""
+    """Return the rules of each possible table: rules that meet, or level rules of one width below each other."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
         met = [part for part in parts if any(_meet(level, rule) for level in part[0])]
@@ -167,7 +167,7 @@ def _place(value: float, sides: Sequence[float]) -> int:
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """The table whose cells stand between rules; what is merged over rows stands in each of them."""
+    """Return the table whose cells stand between rules; a merged cell stands in each of its rows."""
     # The outer sides need not be drawn: there the level rules end.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _distinct([*ends, *(rule.at for rule in upright)]), _distinct([rule.at for rule in level])
@@ -185,7 +185,7 @@ def _read_grid(
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
-    # What stands over all columns is a title: it stays as it is.
+    # A cell over all columns is a title, which stays as it is.
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
@@ -202,7 +202,7 @@ def _read_grid(
 
 
 def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
-    """Whether rules go through words, as those of a drawing do."""
+    """Return whether rules go through words, as those of a drawing do."""
     crossed = sum(
         any(
             rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
@@ -216,7 +216,7 @@ def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bo
 
 
 def _cut_row(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
-    """The parts of a row of text, each with the number of its cell, of which ``own`` has one a column."""
+    """Return the parts of a row of text, each with the number of its cell, of which ``own`` has one a column."""
     real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
     parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
     return [(own[_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
@@ -237,7 +237,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """For each place of the grid the number of its cell: places between which no rule is drawn have the same."""
+    """Return for each place of the grid the number of its cell: places between which no rule is drawn have the same."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -263,7 +263,7 @@ def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -
 
 
 def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
-    """Behind which row the header ends: names over several columns have names of each below them."""
+    """Return behind which row the header ends: names over several columns have names of each below them."""
     end = first + 1
     while end < len(merged):
         above = merged[end - 1]
@@ -281,7 +281,7 @@ def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
 def _read_between_rules(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Rows between level rules: a row in each band where most have one, else all between the second and the last.
+    """Return the table of level rules: a row in each band where most have one, else all below the second rule.
 
     What stands above the second rule is the header. Where each row has a rule, one more stands above the first and
     below the last where ``page`` has one there.
@@ -311,7 +311,7 @@ def _read_between_rules(
 
 
 def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """The lines of the row beside a rule, ``rows`` from there on; none where they hold fewer pieces than others do."""
+    """Return the lines of the row beside a rule, the first of ``rows``; none where they hold too few pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:
@@ -325,5 +325,5 @@ def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[Pri
 
 
 def _holds_rows(band: Sequence[PrintedRow], width: int) -> bool:
-    """Whether more than one printed row of a band fills most columns."""
+    """Return whether more than one printed row of a band fills most columns."""
     return sum(len(row.pieces) >= max(2, 0.8 * width) for row in band) > 1

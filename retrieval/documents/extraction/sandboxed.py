@@ -30,7 +30,7 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# Of a larger table no cells are kept: its rows are passages all the same.
+# The cells of a larger table are not kept; its rows are passages all the same.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
@@ -42,7 +42,7 @@ _SECONDS_PER_MIB = 10.0
 def sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
-    """The limits of one extraction; its output is bounded by the text that may be in the file.
+    """Return the limits of one extraction; its output is bounded by the text that may be in the file.
 
     A small file may take less processor time than a large one: it has no reason to take long, unless it is made to.
     """
@@ -62,7 +62,7 @@ def extract_in_sandbox(
     recognised: Sequence[Sequence[Any]] = (),
     still_wanted: sandbox.StillWanted = lambda _elapsed: True,
 ) -> ExtractedText:
-    """As :func:`retrieval.documents.extraction.extract`, in a process with the limits ``within``.
+    """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``within``.
 
     ``recognised`` has the number, width, height, turn and words of each page.
 
@@ -71,7 +71,7 @@ def extract_in_sandbox(
     """
     name = printable_name(filename)
     preload = [formats.detect(data, name).extractor.partition(":")[0]] if data else []
-    # What was recognised may be longer than the message of a job can be: it goes behind the file's own bytes.
+    # The recognised words may be longer than a job's message can be: they go behind the file's own bytes.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
@@ -101,7 +101,7 @@ def extract_in_sandbox(
 
 
 def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0) -> tuple[dict[str, Any], bytes]:
-    """The extracted text as values that JSON can hold, and the text itself in UTF-8, with the members behind it."""
+    """Return all but the text as values that JSON can hold, and the text in UTF-8 with the members behind it."""
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
@@ -126,11 +126,11 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
 
 
-# What came back ------------------------------------------------------------------------------------------------------
+# The result -----------------------------------------------------------------------------------------------------------
 
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
-    """The extracted text from the sandbox's values. Raises: ValueError, TypeError, KeyError or AttributeError if
+    """Return the extracted text from the sandbox's values. Raises: ValueError, TypeError, KeyError or AttributeError if
     :func:`read` cannot have returned them.
     """
     sizes = [int(size) for _, size in head["members"]]
@@ -183,7 +183,7 @@ def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has
 
 
 def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
-    """The offsets as integers. Raises: ValueError if they fall, or lie outside of the text."""
+    """Return the offsets as integers. Raises: ValueError if they fall, or lie outside of the text."""
     found = [int(offset) for offset in offsets]
     if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
         raise ValueError("a place")

@@ -63,8 +63,8 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop rows and columns that are hidden, and close the gaps. Those that a filter or a group hides are none of
-        them: its button shows them."""
+        """Drop rows and columns that are hidden, and close the gaps; a filter or a group hides none: its button shows
+        them."""
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]
@@ -101,7 +101,7 @@ def write_sheets(
     limits: ExtractionLimits,
     left_out: tuple[LeftOut, ...] = (),
 ) -> ExtractedText:
-    """The sheets in their order, each under its name."""
+    """Write the sheets in their order, each under its name."""
     writer = MarkdownWriter(filename, limits)
     shown = [sheet for sheet in sheets if sheet.rows or sheet.notes or sheet.beside]
     for sheet in shown:
@@ -146,7 +146,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
 
 
 def _fill_merged(sheet: Sheet) -> Rows:
-    """The rows, with the words of a cell that is merged over several rows in each of them."""
+    """Return the rows, with the words of a cell that is merged over several rows in each of them."""
     rows = {number: dict(cells) for number, cells in sheet.rows.items()}
     for area in sheet.merged:
         cell = rows.get(area.top, {}).get(area.left)
@@ -247,7 +247,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
 
 
 def _count_formulas(data: bytes) -> int:
-    """How many formulas have a value that the file does not hold; only a spreadsheet program computes them."""
+    """Return how many formulas have a value that the file does not hold; only a spreadsheet program computes them."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return sum(
             len(_FORMULA_WITHOUT_VALUE.findall(archive.read(name)))
@@ -261,7 +261,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
-    # The cells that there are: `iter_rows` makes all those between the first and the last.
+    # `iter_rows` would make all cells between the first and the last.
     for (row, column), cell in sorted(sheet._cells.items()):
         if cell.value is not None:
             read.add(row, column, cell.value, cell.number_format)

@@ -80,7 +80,7 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
 def _find_definitions(
     lines: list[str], patterns: tuple[re.Pattern[str], ...], media_type: str
 ) -> list[tuple[int, int, str]]:
-    """(line, level, name) of each outermost definition and of those directly in it.
+    """Return (line, level, name) of each outermost definition and of those directly in it.
 
     The line is the first of the comments and decorators right above. Definitions deeper than that belong to the one
     around them.

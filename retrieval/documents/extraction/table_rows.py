@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
 
+from retrieval.documents.extraction.cell_tables import TOTAL, YEAR
 from retrieval.documents.extraction.grouping import gather
 from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, keeps_hyphen
 from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# As multiples of the font's size: what parts two cells, two columns and two rows of text; by how much the space between
-# rows is wider than that between the lines of a row.
+# These are multiples of the font's size: the least space between two cells, two columns and two rows of text, and the
+# excess of the space between rows over that between the lines of a row.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
 _ROW_SPACE = 0.12
-_YEAR = re.compile(r"(?:19|20)\d{2}(?:[/–-]\d{2,4})?")
-_TOTAL = re.compile(r"(?:sub|grand\s)?tota(?:l|als|len|al)\b|sum\b|som\b", re.I)
 
 Cell = list[tuple[str, Box]]
 Row = list[Cell]
@@ -95,7 +93,7 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """The parts with a blank between them; what a name says twice in a row stands once."""
+    """Return the parts with a blank between them; a name leaves out a part that repeats the one before."""
     joined: Cell = []
     said = ""
     for part in parts:
@@ -125,7 +123,7 @@ def trim(cell: Cell) -> Cell:
 
 
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
-    """The rows of a page from top to bottom."""
+    """Return the rows of a page from top to bottom."""
     levels = gather(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
@@ -137,7 +135,7 @@ def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
 
 
 def _cut_line(line: PrintedLine) -> list[Piece]:
-    """The pieces of a line, which wide gaps part."""
+    """Return the pieces of a line, which wide gaps part."""
     pieces: list[Cell] = [[]]
     for character, box in zip(line.text, line.boxes, strict=True):
         if character == " " and box[2] - box[0] > _GAP * line.size and pieces[-1]:
@@ -147,7 +145,7 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
-    """The columns between gaps that hardly any piece crosses."""
+    """Return the columns between gaps that hardly any piece crosses."""
     places = [piece.middle for row in rows for piece in row.pieces]
     # A name over two columns may stand between them.
     return [(left, right) for left, right in _gaps(rows) if sum(left < place < right for place in places) > 1]
@@ -179,7 +177,7 @@ def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
 
 
 def _columns_of(piece: Piece, columns: Columns) -> list[int]:
-    """Which of ``columns`` a piece stands in, or the nearest."""
+    """Return the places of the ``columns`` that a piece touches, or of the nearest."""
     touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
     nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
     return touched or [nearest]
@@ -201,7 +199,7 @@ class Grid:
 
 
 def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
-    """The grid of ``groups``; how many of them are its header is found out unless it is given."""
+    """Return the grid of ``groups``; how many of them are its header is computed unless it is given."""
     cells: list[Row] = []
     for group in groups:
         laid: list[list[Cell]] = [[] for _ in columns]
@@ -219,11 +217,11 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
 
 
 def _value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """The columns of values; what stands above the first value is its name."""
+    """Return the columns of values; the words above the first value are a name."""
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
-        first = next((place for place, cell in enumerate(cells) if is_value(cell) and not _YEAR.fullmatch(cell)), None)
+        first = next((place for place, cell in enumerate(cells) if is_value(cell) and not YEAR.fullmatch(cell)), None)
         if first is None:
             first = next((place for place, cell in enumerate(cells) if is_value(cell)), None)
         if first is not None and first <= 3:
@@ -234,13 +232,13 @@ def _value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
-    """How many rows from the top name columns: those above the first values, or those alone in bold type."""
+    """Return how many rows from the top name columns: those above the first values, or those alone in bold type."""
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
         filled = [texts[at][column] for column in values if texts[at][column]]
-        has_years = any(_YEAR.fullmatch(row[column]) for row in texts[at + 1 : at + 3] for column in values)
-        names = [cell for cell in filled if not is_value(cell) or (_YEAR.fullmatch(cell) and not has_years)]
+        has_years = any(YEAR.fullmatch(row[column]) for row in texts[at + 1 : at + 3] for column in values)
+        names = [cell for cell in filled if not is_value(cell) or (YEAR.fullmatch(cell) and not has_years)]
         if filled and 2 * len(names) < len(filled):
             break
         if filled and len(names) == len(filled):
@@ -255,7 +253,7 @@ def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[s
 
 
 def _read_header(grid: Grid) -> Row:
-    """The name of each column: what stands over it, from top to bottom; over several columns, in each of them."""
+    """Return the name of each column: the words over it, from top to bottom; over several columns, in each of them."""
     parts: list[list[Cell]] = [[] for _ in grid.columns]
     rows = [row for group in grid.groups[: grid.header] for row in group]
     for at, row in enumerate(rows):
@@ -272,7 +270,7 @@ def _read_header(grid: Grid) -> Row:
 
 
 def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    """The columns over whose middle a name of several stands; those that it touches where there are none."""
+    """Return the columns over whose middle a name of several stands; those that it touches where there are none."""
     touched = _columns_of(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
@@ -293,7 +291,7 @@ def _space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """The printed rows by row of the table: lines of wrapped cells stand closer than rows do, and hold less."""
+    """Return the printed rows by row of the table: lines of wrapped cells stand closer than rows do, and hold less."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [{at for row in g for piece in row.pieces for at in _columns_of(piece, columns)} for g in groups]
@@ -310,8 +308,7 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
 
 
 def _read_body(grid: Grid) -> list[Row]:
-    """The rows of values: what goes on with the row above it joined to it, a name that stands once for several rows
-    in each of them."""
+    """Return the rows of values, the rest of a row joined to it, and a name of several rows in each of them."""
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)
@@ -325,7 +322,7 @@ def _read_body(grid: Grid) -> list[Row]:
             and rows
             and not any(column < empty for column in grid.values)
             and sum(map(bool, texts)) >= len(texts) - empty - 1
-            and not _TOTAL.match(texts[empty])
+            and not TOTAL.match(texts[empty])
             and not is_value(texts[empty])
         )
         rows.append([*rows[-1][:empty], *cells[empty:]] if can_repeat else list(cells))

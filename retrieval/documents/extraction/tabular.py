@@ -51,7 +51,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
 
 
 def extract_records(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Each object as a row, with a column for each field; a file of anything else as it is."""
+    """Write each object as a row, with a column for each field; a file of anything else as it is."""
     try:
         records = [json.loads(line) for line in decode(data, filename).split("\n") if line.strip()]
     except (ValueError, RecursionError):
@@ -72,9 +72,7 @@ def _show_field(value: Any) -> str:
 
 
 def sniff_delimiter(source: str) -> str:
-    """The delimiter that cuts the first lines into the same number of fields, at least two, most often; a comma if none
-    does.
-    """
+    """Return the delimiter that cuts most of the first lines into the same number of fields; else a comma."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
     def agreement(delimiter: str) -> tuple[float, int]:

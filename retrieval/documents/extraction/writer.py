@@ -29,7 +29,7 @@ _MOST_HEADER_ROWS = 3
 _AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 _SPACED = re.compile(r"(?<=\d)[\s\u00a0\u202f](?=\d{3}(?!\d))")
-# Between the ends of an interval, or two figures in one cell.
+# These stand between the ends of an interval, or two figures in one cell.
 _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 
@@ -44,14 +44,14 @@ class TableCell:
 
 
 def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
-    """The texts by row and column, the names of the columns in one row.
+    """Return the texts by row and column, the names of the columns in one row.
 
     What is merged over rows stands in each of them; over columns, in the first one, and before the name of each where
     it is a name of several.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
-    # What hangs down from the rows above, by column: the rows that are left, and the text.
+    # A merged cell hangs down into the rows below it: by column, the number of rows that are left, and its text.
     hanging: dict[int, tuple[int, str]] = {}
     header_rows = _count_header(rows)
     for row in rows:
@@ -92,7 +92,7 @@ def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
 
 
 def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
-    """How many rows name the columns: more than one if a name spans several columns, but not all."""
+    """Return how many rows name the columns: more than one if a name spans several columns, but not all."""
     count = 0
     while count < min(_MOST_HEADER_ROWS, len(rows) - 1):
         row = rows[count]
@@ -104,7 +104,7 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
 
 
 def is_value(text: str) -> bool:
-    """Whether a cell holds a number, a day, a time, yes or no, or a sign that there is none."""
+    """Return whether a cell holds a number, a day, a time, yes or no, or a sign that there is none."""
     plain = text.strip(_AROUND)
     if not any(map(str.isalnum, plain)) or is_nothing(plain):
         return True
@@ -119,7 +119,7 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
-# A number that Markdown takes for that of an item.
+# Markdown takes these numbers for those of items.
 _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
@@ -161,7 +161,7 @@ class MarkdownWriter:
             self._protected += [Span(span.start + start, span.end + start) for span in protected]
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """A table whose first row is its header; rows without words are left out."""
+        """Add a table whose first row is its header; rows without words are left out."""
         if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
@@ -169,7 +169,7 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """The rows of a table as lines that name their columns, so that each can be found and quoted alone."""
+        """Add the rows of a table as lines that name their columns, so that each can be found and quoted alone."""
         if not rows:
             return
         start = self._add("")
@@ -183,13 +183,13 @@ class MarkdownWriter:
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
-        """The notes of a slide, set off from what stands on it."""
+        """Add the notes of a slide, set off from its text."""
         lines = [" ".join(canonical(words).split()) for words in paragraphs]
         if words := "\n> ".join(filter(None, lines)):
             self.add_paragraph(f"> Notes: {words}")
 
     def begin_page(self) -> None:
-        """What is added from here on stands on the next page."""
+        """Begin the next page."""
         if self._parts:
             self._write("\n\n")
         self._in_list = False
@@ -197,7 +197,7 @@ class MarkdownWriter:
 
     @property
     def first_title(self) -> str:
-        """The first heading of the outermost level; empty without one."""
+        """Return the first heading of the outermost level; empty without one."""
         return next((section.title for section in self.sections if section.level == 1), "")
 
     def finish(
@@ -226,7 +226,7 @@ class MarkdownWriter:
         )
 
     def _add(self, block: str, *, is_item: bool = False) -> int:
-        """The offset at which the block stands."""
+        """Add a block, and return its offset."""
         if self._parts and self._length not in self._page_starts[-1:]:
             self._write("\n" if is_item and self._in_list else "\n\n")
         self._in_list = is_item
@@ -242,7 +242,7 @@ class MarkdownWriter:
 
 
 def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The line that stands at ``offset``, and where each cell stands; an empty one is left out of the line."""
+    """Return the line at ``offset``, and the place of each cell; an empty one is left out of the line."""
     pieces: list[str] = []
     cells: list[tuple[int, int]] = []
     end = offset
@@ -259,7 +259,7 @@ def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple
 
 
 def write_markdown_table(rows: Iterable[list[str]]) -> str:
-    """``rows`` with words as a Markdown table whose first row is the header; empty where there are none."""
+    """Return the ``rows`` with words as a Markdown table whose first row is the header; empty where there are none."""
     filled = [[cell.replace("|", r"\|") for cell in row] for row in rows if any(row)]
     if not filled:
         return ""
