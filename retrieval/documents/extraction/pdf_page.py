@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from ctypes import byref, c_double, c_int, create_string_buffer
+from ctypes import byref, c_int, create_string_buffer
 from functools import lru_cache
 from itertools import groupby, islice, pairwise
 from math import degrees, sqrt
@@ -220,8 +220,6 @@ def read_page(page: Any) -> PrintedPage:
         writers = {angle: _Writer(textpage) for angle in sizes}
         writer = writers[turned]
         loose = pdfium_c.FS_RECTF()
-        sides = [c_double() for _side in range(4)]
-        places = [byref(side) for side in sides]
         count, unmapped, controls = max(1, pdfium_c.FPDFText_CountChars(textpage)), 0, 0
         for index in range(pdfium_c.FPDFText_CountChars(textpage)):
             code = pdfium_c.FPDFText_GetUnicode(textpage, index)
@@ -240,12 +238,10 @@ def read_page(page: Any) -> PrintedPage:
             if not code or 0xD800 <= code < 0xE000:
                 continue
             is_hyphen = code in _MARKED_HYPHENS
-            if pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)) and loose.top > loose.bottom:
-                x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
-            elif pdfium_c.FPDFText_GetCharBox(textpage, index, places[0], places[1], places[2], places[3]):
-                x1, x2, y1, y2 = (side.value for side in sides)
-            else:
+            # pdfium gives the box of the sign itself where its font has no height.
+            if not pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)):
                 continue
+            x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
             if not (left <= (x1 + x2) / 2 <= right and bottom <= (y1 + y2) / 2 <= top):
                 continue  # beside the paper
             angle = _angle_of(textpage, index)
