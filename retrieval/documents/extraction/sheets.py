@@ -14,16 +14,24 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from openpyxl.cell.rich_text import CellRichText
 from openpyxl.packaging.relationship import get_dependents, get_rels_path
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
+from openpyxl.utils.escape import unescape
 from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.number_formats import show_value
-from retrieval.documents.extraction.office_xml import as_usual, read_chart
+from retrieval.documents.extraction.office_xml import (
+    as_usual,
+    is_page_number,
+    mark_lowered,
+    mark_raised,
+    read_chart,
+)
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
@@ -225,7 +233,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
     check_archive(data, filename, limits, program="Excel")
     data = as_usual(data)
     try:
-        reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False)
+        reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False, rich_text=True)
         reader.read()
     except MemoryError:
         raise
@@ -263,9 +271,10 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
     )
     # The cells that there are: `iter_rows` makes all those between the first and the last.
     for (row, column), cell in sorted(sheet._cells.items()):
-        words = "" if cell.value is None else " ".join(canonical(show_value(cell.value, cell.number_format)).split())
+        value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
+        words = "" if value is None else " ".join(canonical(show_value(value, cell.number_format)).split())
         if words:
-            read.rows.setdefault(row, {})[column] = Cell(words, not isinstance(cell.value, str))
+            read.rows.setdefault(row, {})[column] = Cell(words, cell.data_type == "e" or not isinstance(value, str))
         if cell.comment:
             read.notes[row, column] = canonical(cell.comment.text)
     for _, root in _related(archive, path, "/threadedComment"):
@@ -273,7 +282,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         for comment in root.iterchildren():
             found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
         read.notes |= {coordinate_to_tuple(at): canonical(" / ".join(words)) for at, words in found.items()}
-    read.beside = _read_drawings(archive, path, charts)
+    read.beside = [*_read_drawings(archive, path, charts), *_read_margins(sheet)]
     filters = [each for each in (sheet.auto_filter, *(table.autoFilter for table in sheet.tables.values())) if each]
     filtered = [range_boundaries(each.ref) for each in filters if each.ref and each.filterColumn]
     rows = {
@@ -284,6 +293,25 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
     columns = [about for about in sheet.column_dimensions.values() if about.hidden and not about.outlineLevel]
     read.drop_hidden(rows, {at for about in columns for at in range(about.min, about.max + 1)})
     return read
+
+
+def _read_text(value: str | CellRichText) -> str:
+    """Return the words of a cell, raised and lowered marks as they are written on a line; codes are characters."""
+    words = ""
+    for piece in [value] if isinstance(value, str) else value:
+        text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
+        mark = {"superscript": mark_raised, "subscript": mark_lowered}.get(align)
+        words += mark(words, text) if mark else text
+    return unescape(words)
+
+
+def _read_margins(sheet: Any) -> Iterator[str]:
+    """Yield what the header and the footer of printed pages say, but for page numbers."""
+    for margin in (sheet.firstHeader, sheet.oddHeader, sheet.firstFooter, sheet.oddFooter):
+        for part in (margin.left, margin.center, margin.right):
+            words = re.sub(r"&(?:\[\w+\]|[A-Z])", " ", part.text or "")
+            if not is_page_number(words):
+                yield canonical(" ".join(words.split()))
 
 
 def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
