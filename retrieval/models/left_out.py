@@ -38,6 +38,7 @@ KINDS = {
     "large": ngettext_lazy("%d file that is too large", "%d files that are too large"),
     "linked": ngettext_lazy("%d linked file", "%d linked files"),
     "encrypted": ngettext_lazy("%d encrypted part", "%d encrypted parts"),
+    "encoded": ngettext_lazy("%d passage of encoded data", "%d passages of encoded data"),
     "partial": ngettext_lazy("%d piece of a longer message", "%d pieces of longer messages"),
     "outlook": ngettext_lazy("%d package of Outlook", "%d packages of Outlook"),
 }

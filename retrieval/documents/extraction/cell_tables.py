@@ -26,6 +26,8 @@ TOTAL = re.compile(
     re.I,
 )
 YEAR = re.compile(r"(?:19|20)\d\d(?:\s?[/–-]\s?(?:\d\d){1,2})?")
+_MONTH_OR_TIME = re.compile(r"(?:[a-zé]{3,9}\.?[ -])?(?:[a-zé]{3,9}\.?[ -]\d{2,4}|\d{1,2}:\d\d(?: [ap]m)?)", re.I)
+_UNIT = re.compile(r"[(\[].{1,20}[)\]]")
 _MADE_UP = re.compile(r"column \d+")
 _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
@@ -62,7 +64,7 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
     """Return the table that the rows make. ``head`` are the first of them, up to ``HEAD``, all of the same width."""
     first, last = _find_names(head, list(spans))
     # Two blanks stand where the comma of a sentence parted cells.
-    titles = [" ".join(filter(None, row)).replace("  ", ", ") for row in rows[:first]]
+    titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
     if last > first:
@@ -188,7 +190,7 @@ def _are_sentences(cells: Sequence[Cell]) -> bool:
 
 
 def _is_period(text: str) -> bool:
-    return bool(YEAR.fullmatch(text) or read_date(text))
+    return bool(YEAR.fullmatch(text) or _MONTH_OR_TIME.fullmatch(text) or read_date(text))
 
 
 def _counts_up(texts: Sequence[str]) -> bool:
@@ -219,6 +221,8 @@ def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan])
     if any(span.row == at - 1 for span in spans):
         return True
     named = [column for column, cell in enumerate(row) if cell.text]
+    if all(_UNIT.fullmatch(row[column].text) for column in named):
+        return True
     kinds = [[each[column].is_value for each in below if each[column].text] for column in named]
     values = sum(2 * sum(kind) > len(kind) for kind in kinds)
     has_gaps = any(row[column].text and not above[column].text for column in range(len(row)))

@@ -16,6 +16,7 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
 # The part of a file whose words a reader sees, and their kind. The sheets of a workbook are compared by the reader of
@@ -33,6 +34,7 @@ _PARTS = (
 )
 _PAGES = (".xhtml", ".html", ".htm")
 _COMMENTS = re.compile(r"word/comments\.xml|ppt/comments/[^/]+\.xml")
+_STYLES = "word/styles.xml"
 _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
     {
@@ -81,6 +83,7 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_office = "[Content_Types].xml" in archive.namelist()
+        hiding = _hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
         for entry in archive.namelist():
             if is_office and _COMMENTS.fullmatch(entry):
                 comments = parse_xml(archive.read(entry)).iter(etree.Element)
@@ -90,13 +93,15 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
             if not kind:
                 continue
             try:
-                found = _read_part(parse_xml(archive.read(entry)), is_office)
+                root = parse_xml(archive.read(entry))
+                found = _read_part(root, is_office, hiding)
             except etree.XMLSyntaxError:
                 continue
             counts["comments"] += found.pop("comments", [""]).count("\x01")
             for own, pieces in found.items():
                 if own == "words" and kind in _COUNTED:
-                    counts[kind] += _is_mostly_lost("".join(pieces), extracted.text)
+                    shown = _show_chart(root) if kind == "charts" else ""
+                    counts[kind] += _is_mostly_lost(shown or "".join(pieces), extracted.text)
                 else:
                     words[kind if own == "words" else own].extend(pieces)
     return tuple(_name(words, counts, extracted.text))
@@ -112,14 +117,20 @@ def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> It
         yield from leave_out(kind, (), count)
 
 
+def _show_chart(root: etree._Element) -> str:
+    """Return the words of a chart with its values as they are shown; nothing of a kind that is not read."""
+    title, rows = read_chart(root)
+    return " ".join([title, *(words for row in rows for words in row)]) if rows else ""
+
+
 def _is_mostly_lost(words: str, text: str) -> bool:
     return 2 * len(lost_words(words, text)) > len(words.split()) > 0
 
 
-def _read_part(root: etree._Element, is_office: bool) -> dict[str, list[str]]:
+def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the pieces of text by kind: words, hidden, struck."""
     found: dict[str, list[str]] = defaultdict(list)
-    unseen = _unseen_styles(root)
+    unseen = hiding or _unseen_styles(root)
     if root.get("show") in ("0", "false"):
         return found
     walk = etree.iterwalk(root, events=("start", "end"))
@@ -169,6 +180,12 @@ def _is_furniture(element: etree._Element, local: str) -> bool:
     return False
 
 
+def _hiding_styles(root: etree._Element) -> dict[str, str]:
+    """Return the styles of a Word document that hide."""
+    found = [style for style in root.iter("{*}style") if style.find("{*}rPr/{*}vanish") is not None]
+    return {style.get(f"{{{etree.QName(style).namespace}}}styleId", ""): "hidden" for style in found}
+
+
 def _unseen_styles(root: etree._Element) -> dict[str, str]:
     """Return the styles of an OpenDocument file that hide or strike out, with the kind of their words."""
     found: dict[str, str] = {}
@@ -185,8 +202,15 @@ def _unseen_styles(root: etree._Element) -> dict[str, str]:
 
 
 def _kind_of(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
-    if local == "r":
-        for properties in element.iterchildren("{*}rPr"):
+    if local == "sp" and element.find("{*}nvSpPr/{*}cNvPr[@hidden='1']") is not None:
+        return "hidden"
+    if local in ("r", "p"):
+        for properties in element.iterchildren("{*}rPr", "{*}pPr"):
+            if properties.get("strike", "noStrike") != "noStrike":
+                return "struck"
+            for style in properties.iterchildren("{*}rStyle", "{*}pStyle") if unseen else ():
+                if style.values()[0] in unseen:
+                    return "hidden"
             for switch in properties.iterchildren("{*}vanish", "{*}strike", "{*}dstrike"):
                 if not any(value in ("0", "false", "off") for value in switch.attrib.values()):
                     return "hidden" if etree.QName(switch).localname == "vanish" else "struck"

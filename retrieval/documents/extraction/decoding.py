@@ -109,12 +109,21 @@ def _guess(data: bytes) -> str | None:
         western = data.decode("cp1252")
     except UnicodeDecodeError:
         western = ""
-    special = [char for char in western[:_SAMPLE_BYTES] if char > "\x7f"]
-    usual = sum(char in "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ " for char in special)
-    if special and usual >= 0.9 * len(special):
+    if _are_usual(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
+    # The letters of the code page of the euro sign, and those of an old Macintosh that no other code page has there.
+    for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
+        written = data.decode(codec)
+        if _are_usual(written, letters):
+            return written
     codec = find_codec(data)
     return data.decode(codec, errors="replace") if codec else None
+
+
+def _are_usual(text: str, letters: str) -> bool:
+    """Return whether nearly all signs outside of ASCII are some of the letters."""
+    special = [char for char in text[:_SAMPLE_BYTES] if char > "\x7f"]
+    return bool(special) and sum(char in letters for char in special) >= 0.9 * len(special)
 
 
 def find_codec(data: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import xberg
@@ -18,13 +19,51 @@ from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import with_structure
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
 # Texts in any encoding; the engine expects UTF-8.
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
-# Blanks of a fixed width, and the tie.
-_TEX_BLANKS = re.compile(r"(?<!\\)(?:\\[,;:!]|~)")
-_BLOCK_TITLE = re.compile(r"^\.([^\s.][^\n]*)\n(?=[\[|=\-.*_+])", re.M)
+# What the engine overlooks, and a form that it reads. A first group in which nothing is changed is kept.
+_PLAINER = {
+    LATEX: (
+        # Comments outside of code; blanks of a fixed width, and the tie; fractions.
+        (re.compile(r"(\\begin\{(verbatim|lstlisting|minted)\}.{0,5000}?\\end\{\2\})|(?<!\\)%[^\n]*", re.S), r"\1"),
+        (re.compile(r"(?<!\\)(?:\\[,;:!]|~)"), " "),
+        (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
+        (re.compile(r"\\(?:item(?![a-z])|end\{(?:itemize|enumerate|description)\})"), r"\n\g<0>"),
+    ),
+    ASCIIDOC: (
+        (re.compile(r"^\.([^\s.][^\n]*)\n(?=[\[|=\-.*_+])", re.M), r"\1\n\n"),
+        (re.compile(r"footnote:\[([^\[\]]*)\]"), r" (\1)"),
+        (re.compile(r"xref:[^\s\[\]]{0,200}\[([^\[\]]+)\]"), r"\1"),
+    ),
+    ORG: (
+        (re.compile(r"(#\+begin_(\w+)\b.{0,5000}?#\+end_\2)|^[ \t]*# [^\n]*", re.I | re.M | re.S), r"\1"),
+        (re.compile(r"^(\*+ )(TODO|NEXT|WAITING|DONE|CANCELLED)(?= )", re.M), r"\1\2:"),
+    ),
+}
+_TEX_WORD = re.compile(r"\\(?:re)?newcommand\*?\{?\\([a-zA-Z]+)\}?\{([^{}\\]*)\}")
+_INCLUDED = re.compile(r"^[ \t]*(?:\\(?:input|include|subfile)\{([^{}]+)\}|include::([^\s\[\]]+)\[)", re.M)
+_COLOUR = re.compile(rb"\\u001b\[[\d;]*m")
+# The words behind controls that hide, delete or strike out; comments; the numbers of lists; raised and lowered numbers.
+_RTF_CONTROLS = r"(?:\\[a-z]{1,20}+-?\d{0,9}+ ?){0,12}+"
+_RTF_HIDDEN = re.compile(rf"\\(?:v|deleted|strike)(?![a-z\d]){_RTF_CONTROLS} ?([^{{}}\\]*)")
+_RTF_COMMENT = re.compile(r"\{(?:\\\*)?\\annotation(?![a-z])")
+_COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
+_RTF_PLAINER = (
+    (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),
+    (_RTF_COMMENT, r"{\\*\\unread"),
+    # The number of an item moves behind the controls of its paragraph; the engine would remove it without the sign.
+    (
+        re.compile(
+            rf"\{{(?:\\\*)?\\(?:listtext|pntext)(?![a-z]){_RTF_CONTROLS} ?(\(?[\w.]{{1,12}}+[.)]?)\\tab ?\}}"
+            rf"((?:{_RTF_CONTROLS}){{0,5}})"
+        ),
+        r"\2 \\u8288?\1 ",
+    ),
+    (re.compile(rf"(\\super(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1^"),
+    (re.compile(rf"(\d\}}?\{{?{_RTF_CONTROLS}\\sub(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1_"),
+)
 # A style in the sheet of styles that has the name of a heading, and no outline level.
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,4})(?!\d)(?:(?!\\outlinelevel)[^{}]){0,300}?heading ([1-9]);\}", re.I)
 _STYLE_CONTROL = re.compile(r"(?<!\\)\\s(\d{1,4})(?!\d) ?")
@@ -40,12 +79,18 @@ _CONFIG = xberg.ExtractionConfig(
 
 def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     """Return the text of a file that the engine reads. Raises: DocumentRejected where it cannot."""
+    left_out: tuple[LeftOut, ...] = ()
     if media_type in _TEXTS:
-        data = _prepare_text(decode(data, filename), media_type).encode()
+        source = decode(data, filename)
+        left_out = leave_out("linked", ["".join(names) for names in _INCLUDED.findall(source)])
+        data = _prepare_text(source, media_type).encode()
     elif media_type == NOTEBOOK:
         data = _prepare_notebook(data, filename)
     elif media_type == RTF:
-        data = _prepare_rich_text(data, filename)
+        source = data.decode("latin-1")
+        hidden = sum(len(words.split()) for words in _RTF_HIDDEN.findall(source))
+        left_out = leave_out("hidden", (), hidden) + leave_out("comments", (), len(_RTF_COMMENT.findall(source)))
+        data = _prepare_rich_text(source, filename)
     document = convert(data, filename, media_type)
     root = parse_html(canonical(document.content), filename)
     if root is None:
@@ -53,19 +98,27 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
     line = _take_title_line(root)
     title = plain_title(canonical(document.metadata.title or line))
     _write_notes_in_place(root)
-    read = with_structure(f"{convert_html(root)}\n", title)
+    _write_labels(root)
+    text = _COUNTED_ITEM.sub(r"\1", f"{convert_html(root)}\n") if media_type == RTF else f"{convert_html(root)}\n"
+    read = replace(with_structure(text, title), left_out=left_out)
     is_titled = not title or any(section.title.casefold() == title.casefold() for section in read.sections)
-    return read if is_titled or media_type not in _TEXTS else with_structure(f"# {title}\n\n{read.text}", title)
+    if is_titled or media_type not in _TEXTS:
+        return read
+    return replace(with_structure(f"# {title}\n\n{read.text}", title), left_out=left_out)
 
 
 def _prepare_text(source: str, media_type: str) -> str:
-    """Write what the engine overlooks in a form that it reads: blanks of LaTeX, titles of AsciiDoc's blocks."""
-    if media_type == LATEX:
-        plain = _TEX_BLANKS.sub(" ", source)
-        # A chapter that another file includes has no beginning of its own.
-        is_whole = "\\begin{document}" in source
-        return plain if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{plain}\n\\end{{document}}\n"
-    return _BLOCK_TITLE.sub(r"\1\n\n", source) if media_type == ASCIIDOC else source
+    """Write what the engine overlooks in a form that it reads."""
+    for pattern, plainer in _PLAINER[media_type]:
+        source = pattern.sub(plainer, source)
+    if media_type != LATEX:
+        return source
+    # Words that the author named.
+    named = dict(_TEX_WORD.findall(source))
+    source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
+    # A chapter that another file includes has no beginning of its own.
+    is_whole = "\\begin{document}" in source
+    return source if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{source}\n\\end{{document}}\n"
 
 
 def _prepare_notebook(data: bytes, filename: str) -> bytes:
@@ -81,14 +134,16 @@ def _prepare_notebook(data: bytes, filename: str) -> bytes:
                 cell["source"] = f"{'#' * int(cell.get('level', 1))} {''.join(cell['source'])}"
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DocumentRejected(f"{filename} is no notebook: check the file and upload it again.") from error
-    return json.dumps({"metadata": {}, "nbformat": 4, "nbformat_minor": 0, "cells": cells}).encode() if sheets else data
+    data = json.dumps({"metadata": {}, "nbformat": 4, "nbformat_minor": 0, "cells": cells}).encode() if sheets else data
+    return _COLOUR.sub(b"", data)
 
 
-def _prepare_rich_text(data: bytes, filename: str) -> bytes:
+def _prepare_rich_text(source: str, filename: str) -> bytes:
     """Give headings by the name of their style an outline level, and refuse a file whose end is missing."""
-    source = data.decode("latin-1")
     if not source.rstrip("\0 \r\n").endswith("}"):
         raise DocumentRejected(f"{filename} is damaged, its end is missing: save it again in its program.")
+    for pattern, plainer in _RTF_PLAINER:
+        source = pattern.sub(plainer, source)
     levels = dict(_HEADING_STYLE.findall(source))
 
     def with_level(control: re.Match[str]) -> str:
@@ -105,6 +160,19 @@ def _take_title_line(root: Any) -> str:
             label.getparent().getparent().remove(label.getparent())
             return str(label.tail[1:].strip())
     return ""
+
+
+def _write_labels(root: Any) -> None:
+    """Write the label of a note or a warning before its first words."""
+    for label in root.xpath("//p[@class='markdown-alert-title']"):
+        words = label.getnext()
+        # The engine names some twice.
+        if words is not None and (words.text or "").casefold() == label.text.casefold():
+            words.getparent().remove(words)
+            words = label.getparent().getnext()
+        if words is not None:
+            words.text = f"{label.text}: {words.text or ''}"
+            label.getparent().remove(label)
 
 
 def _write_notes_in_place(root: Any) -> None:

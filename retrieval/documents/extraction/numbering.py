@@ -9,7 +9,17 @@ from typing import Any
 from docx.oxml.ns import qn
 
 _PLACE = re.compile(r"%([1-9])")
-_ROMAN: tuple[tuple[int, str], ...] = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"))
+_ROMAN: tuple[tuple[int, str], ...] = (
+    (1000, "m"),
+    (900, "cm"),
+    (500, "d"),
+    (400, "cd"),
+    (100, "c"),
+    (90, "xc"),
+    (50, "l"),
+    (40, "xl"),
+    (10, "x"),
+)
 _ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
@@ -23,6 +33,7 @@ class Numbering:
         """``root`` is the element of the numbering part, ``styles`` that of the styles; both may be None."""
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
+        self._own: dict[str, dict[int, Any]] = {}
         self._starts: dict[tuple[str, int], int] = {}
         self._counts: dict[str, dict[int, int]] = {}
         self._begun: set[str] = set()
@@ -30,14 +41,20 @@ class Numbering:
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             levels = {int(level.get(qn("w:ilvl"), 0)): level for level in definition.iterchildren(qn("w:lvl"))}
             self._levels[definition.get(qn("w:abstractNumId"))] = levels
-        for number in root.iterchildren(qn("w:num")) if root is not None else ():
-            self._read_instance(number)
-        # A definition may only name the style in which the levels are.
         by_id = (
             {style.get(qn("w:styleId")): style for style in styles.iterchildren(qn("w:style"))}
             if styles is not None
             else {}
         )
+        for number in root.iterchildren(qn("w:num")) if root is not None else ():
+            self._read_instance(number)
+        # A definition may only name the style in which the levels are.
+        for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
+            link = by_id.get(_value(definition, "w:numStyleLink"))
+            if link is not None:
+                num_id = _value(link.find(f"{qn('w:pPr')}/{qn('w:numPr')}"), "w:numId")
+                linked = self._levels.get(self._abstract.get(num_id, ""), {})
+                self._levels[definition.get(qn("w:abstractNumId"))].update(linked)
         for style_id in by_id:
             if found := self._of_style(style_id, by_id):
                 self._styles[style_id] = found
@@ -47,9 +64,11 @@ class Numbering:
         abstract = number.find(qn("w:abstractNumId"))
         self._abstract[num_id] = abstract.get(qn("w:val")) if abstract is not None else ""
         for override in number.iterchildren(qn("w:lvlOverride")):
-            start = override.find(qn("w:startOverride"))
-            if start is not None:
-                self._starts[num_id, int(override.get(qn("w:ilvl"), 0))] = int(start.get(qn("w:val"), 1))
+            at = int(override.get(qn("w:ilvl"), 0))
+            if start := _value(override, "w:startOverride"):
+                self._starts[num_id, at] = int(start)
+            if (level := override.find(qn("w:lvl"))) is not None:
+                self._own.setdefault(num_id, {})[at] = level
 
     def _of_style(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
         """Return list and level of a style, its own or those of a style that it is based on."""
@@ -89,7 +108,7 @@ class Numbering:
             return None
         num_id, at = place
         abstract = self._abstract[num_id]
-        levels = self._levels.get(abstract, {})
+        levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
             # A list that begins at a number of its own begins once.
@@ -98,20 +117,20 @@ class Numbering:
                 if owner == num_id:
                     counts[level] = start - 1
         counts[at] = counts.get(at, self._start(levels, at) - 1) + 1
-        for deeper in [level for level in counts if level > at]:
+        for deeper in [level for level in counts if level > at and _value(levels.get(level), "w:lvlRestart") != "0"]:
             del counts[deeper]
         if at not in levels:
             return at, ""
         pattern = _value(levels[at], "w:lvlText")
-        if _value(levels[at], "w:numFmt") in ("bullet", "none") and not _PLACE.search(pattern):
+        if _value(levels[at], "w:numFmt") == "bullet" and not _PLACE.search(pattern):
             return at, ""
         is_legal = levels[at].find(qn("w:isLgl")) is not None
 
         def show(match: re.Match[str]) -> str:
             level = int(match[1]) - 1
             value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
-            form = "decimal" if is_legal or level not in levels else _value(levels[level], "w:numFmt")
-            return show_count(value, form)
+            form = _value(levels.get(level), "w:numFmt")
+            return show_count(value, "decimal" if is_legal and form != "decimalZero" else form)
 
         return at, _PLACE.sub(show, pattern).strip()
 

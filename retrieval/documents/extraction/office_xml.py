@@ -6,11 +6,13 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from lxml import etree
 
 from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.number_formats import show_value
 from retrieval.text.extracted import ExtractionLimits
 
 Element = etree._Element
@@ -88,7 +90,9 @@ def choose_alternatives(root: Element) -> None:
     """Put the first choice of each alternative in its place; the fallback says the same for older programs."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
-        choice = alternative.find(name("mc:Fallback")) if choice is None or not len(choice) else choice
+        # An emoji is a code in the choice, and a letter in the fallback.
+        is_code = choice is not None and "w16se" in choice.get("Requires", "")
+        choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
         for child in list(choice) if choice is not None else ():
             alternative.addprevious(child)
         _remove(alternative)
@@ -154,8 +158,16 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     names: dict[int, str] = {}
     for series in root.iter(name("c:ser")):
         said = _read_points(series.find(name("c:tx")))
-        names = {**_read_points(_first(series, "c:cat", "c:xVal")), **names}
-        columns.append((" ".join(said.values()), _read_points(_first(series, "c:val", "c:yVal"))))
+        own = _read_points(_first(series, "c:cat", "c:xVal"))
+        values = _read_points(_first(series, "c:val", "c:yVal"))
+        for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
+            values[at] = f"{values.get(at, '')} (size {size})"
+        if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
+            # Each series has places of its own.
+            behind = max(names) + 1
+            own, values = ({behind + at: words for at, words in each.items()} for each in (own, values))
+        names = {**own, **names}
+        columns.append((" ".join(said.values()), values))
     rows = sorted({at for _, values in columns for at in values} | set(names))
     header = ["", *(label or f"series {at}" for at, (label, _) in enumerate(columns, start=1))]
     table = [[names.get(row, str(row + 1)), *(values.get(row, "") for _, values in columns)] for row in rows]
@@ -175,6 +187,9 @@ def _read_points(element: Element | None) -> dict[int, str]:
     for point in points:
         index = point.get("idx") or ""
         words = point.findtext(name("c:v")) or ""
+        shape = point.get("formatCode") or element.findtext(f".//{name('c:formatCode')}") or ""
+        with suppress(ValueError):
+            words = show_value(float(words), shape) if shape else words
         if index.isdecimal() and words:
             at = int(index)
             found[at] = f"{words} {found[at]}" if at in found else words
@@ -237,23 +252,34 @@ def _write_math(element: Element) -> Iterator[str]:
 
     match local:
         case "f":
-            yield f"{grouped(part('num'))}/{grouped(part('den'))}"
+            kind = element.find(f"{name('m:fPr')}/{name('m:type')}")
+            sign = ", " if kind is not None and kind.get(name("m:val")) == "noBar" else "/"
+            yield f"{grouped(part('num'))}{sign}{grouped(part('den'))}"
         case "sSup":
             yield f"{grouped(part('e'))}^{grouped(part('sup'))}"
         case "sSub":
             yield f"{grouped(part('e'))}_{grouped(part('sub'))}"
+        case "limLow" | "limUpp":
+            yield f"{grouped(part('e'))}{'_' if local == 'limLow' else '^'}{grouped(part('lim'))}"
+        case "sPre":
+            yield f"_{grouped(part('sub'))}^{grouped(part('sup'))} {part('e')}"
+        case "m" | "eqArr":
+            rows = ([*row] if local == "m" else [row] for row in element.iterchildren(name("m:mr"), name("m:e")))
+            yield "; ".join(", ".join(map(write_equation, row)) for row in rows)
         case "sSubSup":
             yield f"{grouped(part('e'))}_{grouped(part('sub'))}^{grouped(part('sup'))}"
         case "rad":
             yield f"{part('deg')}√{grouped(part('e'))}"
         case "nary":
-            sign = element.find(f"{name('m:naryPr')}/{name('m:chr')}")
+            chosen = element.find(f"{name('m:naryPr')}/{name('m:chr')}")
             limits = "".join(
                 f"{mark}{grouped(words)}" for mark, words in (("_", part("sub")), ("^", part("sup"))) if words
             )
-            yield f"{sign.get(name('m:val')) if sign is not None else '∫'}{limits} {part('e')}"
+            yield f"{chosen.get(name('m:val')) if chosen is not None else '∫'}{limits} {part('e')}"
         case "d":
-            yield f"({', '.join(''.join(_write_math(each)) for each in element.iterchildren(name('m:e')))})"
+            marks = {etree.QName(each).localname: each.get(name("m:val")) for each in element.iterfind("{*}dPr/*")}
+            inside = ", ".join(map(write_equation, element.iterchildren(name("m:e"))))
+            yield f"{marks.get('begChr', '(')}{inside}{marks.get('endChr', ')')}"
         case "func":
             yield f"{part('fName')} {grouped(part('e'))}"
         case "rPr" | "ctrlPr":

@@ -5,19 +5,26 @@ from __future__ import annotations
 import itertools
 import re
 
-from retrieval.documents.extraction.decoding import decode
+from lxml import etree
+
+from retrieval.documents.extraction.archive import parse_xml
+from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.markdown import find_title, with_structure
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import RST
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, plain_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, leave_out, plain_title
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
+# Lines of base64, or a long run of it.
+_ENCODED = re.compile(r"^(?:[A-Za-z0-9+/]{60,}\n){3,}(?:[A-Za-z0-9+/]+={0,2}\n)?|[A-Za-z0-9+/]{300,}={0,2}", re.M)
 _CAPITALS = re.compile("[A-Z]{3}")
 
 
 def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    text = decode(data, filename)
+    text, encoded = _ENCODED.subn("", _read_xml(data) or decode(data, filename))
+    if encoded:
+        return ExtractedText(text, left_out=leave_out("encoded", (), encoded))
     sections = find_underlined(text)
     if media_type == RST or (sections and has_markup(text)):
         return with_structure(to_markdown(text), media_type=RST)
@@ -25,6 +32,22 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
     # In text without markup only a heading that opens the text can be trusted to name all of it.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
+
+
+def _read_xml(data: bytes) -> str:
+    """Return the values of an XML file under an unknown name, each behind its name; empty for other files."""
+    if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
+        return ""
+    try:
+        elements = parse_xml(data.lstrip()).iter(etree.Element)
+    except etree.XMLSyntaxError:
+        return ""
+    values = (
+        (etree.QName(name).localname, value)
+        for each in elements
+        for name, value in (*each.items(), (each.tag, each.text))
+    )
+    return canonical("\n".join(f"{name}: {value.strip()}" for name, value in values if value and value.strip()) + "\n")
 
 
 def find_underlined(text: str) -> list[Section]:

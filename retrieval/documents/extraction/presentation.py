@@ -12,6 +12,7 @@ from pptx.oxml.ns import qn
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.decoding import canonical
+from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.office_xml import (
     as_usual,
     choose_alternatives,
@@ -97,7 +98,10 @@ def _in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
     for shape in placed:
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP and depth < _MOST_DEPTH:
             yield from _in_reading_order(shape.shapes, depth + 1)
-        elif not (shape.is_placeholder and shape.placeholder_format.type in _FURNITURE):
+        elif not (
+            (shape.is_placeholder and shape.placeholder_format.type in _FURNITURE)
+            or shape._element.find(f"*/{qn('p:cNvPr')}[@hidden='1']") is not None
+        ):
             yield shape
 
 
@@ -115,10 +119,19 @@ def _write_text(shape: Any, writer: MarkdownWriter) -> None:
         if counted is not None and words.strip():
             counts[level] = counts.get(level, int(counted.get("startAt") or 1) - 1) + 1
         if is_item:
-            number = f"{counts[level]}." if counted is not None and words.strip() else ""
+            number = (
+                _show_number(counted.get("type", ""), counts[level]) if counted is not None and words.strip() else ""
+            )
             writer.add_item(words.replace("\v", " "), level, number=number)
         else:
             writer.add_paragraph(words.replace("\v", "\n"))
+
+
+def _show_number(kind: str, count: int) -> str:
+    """Return the number of an item as a kind such as "alphaLcParenR" shows it."""
+    form = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
+    shown = show_count(count, form.get(kind[:7], ""))
+    return f"({shown})" if kind.endswith("Both") else f"{shown})" if kind.endswith("ParenR") else f"{shown}."
 
 
 def _read_paragraph(element: Any) -> str:
@@ -131,6 +144,8 @@ def _read_paragraph(element: Any) -> str:
             words += write_equation(child)
         elif next(child.iterancestors(name("m:oMath")), None) is None:
             properties = child.getparent().find(qn("a:rPr"))
+            if properties is not None and properties.get("strike", "noStrike") != "noStrike":
+                continue
             raised = int((properties.get("baseline") or "0").rstrip("%")) if properties is not None else 0
             text = child.text or ""
             words += mark_raised(words, text) if raised > 0 else mark_lowered(words, text) if raised < 0 else text

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from openpyxl.cell.rich_text import CellRichText
 from openpyxl.packaging.relationship import get_dependents, get_rels_path
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
+from openpyxl.utils.escape import unescape
 from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
@@ -24,7 +26,13 @@ from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, Na
 from retrieval.documents.extraction.decoding import canonical
 from retrieval.documents.extraction.grouping import gather
 from retrieval.documents.extraction.number_formats import show_value
-from retrieval.documents.extraction.office_xml import as_usual, read_chart
+from retrieval.documents.extraction.office_xml import (
+    as_usual,
+    is_page_number,
+    mark_lowered,
+    mark_raised,
+    read_chart,
+)
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
@@ -57,10 +65,10 @@ class Sheet:
     beside: list[str] = field(default_factory=list)
     hidden: int = 0
 
-    def add(self, row: int, column: int, value: object, number_format: str = "") -> None:
+    def add(self, row: int, column: int, value: object, number_format: str = "", *, is_error: bool = False) -> None:
         """Add a cell as its format shows the value, unless it is empty."""
         if words := " ".join(canonical(show_value(value, number_format)).split()):
-            self.rows.setdefault(row, {})[column] = Cell(words, not isinstance(value, str))
+            self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
         """Drop rows and columns that are hidden, and close the gaps; a filter or a group hides none: its button shows
@@ -225,7 +233,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
     check_archive(data, filename, limits, program="Excel")
     data = as_usual(data)
     try:
-        reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False)
+        reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False, rich_text=True)
         reader.read()
     except MemoryError:
         raise
@@ -264,7 +272,8 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
     # `iter_rows` would make all cells between the first and the last.
     for (row, column), cell in sorted(sheet._cells.items()):
         if cell.value is not None:
-            read.add(row, column, cell.value, cell.number_format)
+            value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
+            read.add(row, column, value, cell.number_format, is_error=cell.data_type == "e")
         if cell.comment:
             read.notes[row, column] = canonical(cell.comment.text)
     for _, root in _related(archive, path, "/threadedComment"):
@@ -272,7 +281,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         for comment in root.iterchildren():
             found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
         read.notes |= {coordinate_to_tuple(at): canonical(" / ".join(words)) for at, words in found.items()}
-    read.beside = _read_drawings(archive, path, charts)
+    read.beside = [*_read_drawings(archive, path, charts), *_read_margins(sheet)]
     filters = [each for each in (sheet.auto_filter, *(table.autoFilter for table in sheet.tables.values())) if each]
     filtered = [range_boundaries(each.ref) for each in filters if each.ref and each.filterColumn]
     rows = {
@@ -283,6 +292,25 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
     columns = [about for about in sheet.column_dimensions.values() if about.hidden and not about.outlineLevel]
     read.drop_hidden(rows, {at for about in columns for at in range(about.min, about.max + 1)})
     return read
+
+
+def _read_text(value: str | CellRichText) -> str:
+    """Return the words of a cell, raised and lowered marks as they are written on a line; codes are characters."""
+    words = ""
+    for piece in [value] if isinstance(value, str) else value:
+        text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
+        mark = {"superscript": mark_raised, "subscript": mark_lowered}.get(align)
+        words += mark(words, text) if mark else text
+    return unescape(words)
+
+
+def _read_margins(sheet: Any) -> Iterator[str]:
+    """Yield what the header and the footer of printed pages say, but for page numbers."""
+    for margin in (sheet.firstHeader, sheet.oddHeader, sheet.firstFooter, sheet.oddFooter):
+        for part in (margin.left, margin.center, margin.right):
+            words = re.sub(r"&(?:\[\w+\]|[A-Z])", " ", part.text or "")
+            if not is_page_number(words):
+                yield canonical(" ".join(words.split()))
 
 
 def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,14 @@ import re
 from collections import Counter
 from typing import Any
 
-from retrieval.documents.extraction.cell_tables import HEAD, Cell, drop_empty_columns, read_table, write_table
+from retrieval.documents.extraction.cell_tables import (
+    HEAD,
+    Cell,
+    CellTable,
+    drop_empty_columns,
+    read_table,
+    write_table,
+)
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.source_code import extract_source
 from retrieval.documents.extraction.writer import MarkdownWriter
@@ -20,6 +27,9 @@ _MOST_FIELDS = 100
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
+# Some programs write a backslash before a quotation mark, not a second one.
+_ESCAPED = re.compile(r'\\"(?![,;\t|\n]|\Z)')
+_MOST_TABLES = 20
 _VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
 
 
@@ -28,26 +38,46 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     hint = _EXCEL_HINT.match(source)
     source = source[hint.end() :] if hint else source
     delimiter = hint[1] if hint else "\t" if media_type == TSV else sniff_delimiter(source)
+    if _ESCAPED.search(source):
+        source = source.replace('\\"', '""')
+    lines = source.splitlines(keepends=True)
+    odd = [at for at, line in enumerate(lines) if line.count('"') % 2]
+    if len(odd) == 1:
+        # A mark without its second one would take all lines behind it.
+        lines[odd[0]] = re.sub(r'(?:^|(?<=[,;\t|]))"', '""', lines[odd[0]])
     try:
-        rows = [
-            row
-            for row in csv.reader(source.splitlines(keepends=True), delimiter=delimiter)
-            if any(cell.strip() for cell in row)
-        ]
+        rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
     except csv.Error as error:
         raise DocumentRejected(
             f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
         ) from error
+    writer = MarkdownWriter(filename, limits)
+    for table in _find_tables(rows):
+        write_table(table, writer)
+    return writer.finish(holds_records=True)
+
+
+def _find_tables(rows: list[list[str]]) -> list[CellTable]:
+    """Return the tables, which empty lines part. Lines of a report belong to the table below them."""
+    parts: list[list[list[str]]] = [[]]
+    for row in rows:
+        if any(cell.strip() for cell in row):
+            parts[-1].append(row)
+        elif sum(len(list(filter(None, line))) > 1 for line in parts[-1]) > 2:
+            parts.append([])
+    tables = [_read_part(part) for part in parts if part]
+    is_one = len(tables) > _MOST_TABLES or any(table.is_nameless or not table.body for table in tables[1:])
+    return [_read_part([row for part in parts for row in part])] if is_one else tables
+
+
+def _read_part(rows: list[list[str]]) -> CellTable:
     # The names of very wide tables are looked for in fewer rows.
     most = max(2, HEAD * 100 // max([100, *map(len, rows[:HEAD])]))
     head = [
         [Cell(text, bool(_VALUE.fullmatch(text))) for text in (" ".join(cell.split()) for cell in row)]
         for row in rows[:most]
     ]
-    writer = MarkdownWriter(filename, limits)
-    if rows:
-        write_table(read_table(*drop_empty_columns(head, rows)), writer)
-    return writer.finish(holds_records=True)
+    return read_table(*drop_empty_columns(head, rows))
 
 
 def extract_records(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -77,7 +107,7 @@ def sniff_delimiter(source: str) -> str:
 
     def agreement(delimiter: str) -> tuple[float, int]:
         try:
-            widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter) if row)
+            widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter, skipinitialspace=True) if row)
         except csv.Error:
             return 0.0, 0
         width, count = max(widths.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))

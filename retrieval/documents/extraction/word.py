@@ -14,6 +14,7 @@ from typing import Any
 import docx
 from docx.document import Document
 from docx.oxml import OxmlElement
+from docx.oxml import parse_xml as parse_oxml
 from docx.oxml.ns import qn
 from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
@@ -35,19 +36,20 @@ from retrieval.documents.extraction.office_xml import (
     read_diagram,
     write_equation,
 )
+from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
-_HEADING_STYLE = re.compile(r"heading ([1-9])", re.I)
+# Word writes the English name; other programs that of their language.
+_HEADING_STYLE = re.compile(
+    r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
+)
 # Inserted text under review, content controls, fields and smart tags wrap paragraphs and runs that python-docx then
 # passes over.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
 _TICKED, _EMPTY = "☒", "☐"
-# Boxes and ticks in the fonts Wingdings and Wingdings 2, by the last two digits of their code.
-_SYMBOLS = {"fe": _TICKED, "fd": _TICKED, "52": _TICKED, "53": _TICKED, "54": _TICKED, "a8": _EMPTY, "6f": _EMPTY}
-_SYMBOLS |= {"a3": _EMPTY, "2a": _EMPTY, "fc": "✓", "50": "✓", "fb": "✗", "4f": "✗", "e0": "→", "b7": "•", "a7": "•"}
 
 
 def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -77,7 +79,12 @@ class _Reader:
         self._writer = writer
         numbering: Any = next((part.element for part in _parts(document, "numbering")), None)
         self._numbering = Numbering(numbering, document.styles.element)
-        self._notes = {kind: _read_notes(_parts(document, kind)) for _, kind in _NOTES}
+        hidden = document.styles.element.xpath("w:style[w:rPr/w:vanish[not(@w:val) or @w:val='1' or @w:val='true']]")
+        self._hidden = {style.get(qn("w:styleId")) for style in hidden}
+        self._notes: dict[str, dict[str, str]] = {kind: {} for _, kind in _NOTES}
+        for kind, notes in self._notes.items():
+            for part in _parts(document, kind):
+                notes.update(self._read_notes(part))
         # Each style is looked up once: looking one up goes through all of them.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
@@ -100,11 +107,30 @@ class _Reader:
                 if margin.is_linked_to_previous:
                     continue
                 self._prepare(margin._element, margin.part)
-                for element in margin._element.iter(qn("w:p")):
-                    words = " ".join(Paragraph(element, margin).text.split())
+                for element in margin._element.iter(qn("w:p"), qn("w:tr")):
+                    paragraphs = [Paragraph(each, margin).text for each in element.iter(qn("w:p"))]
+                    # The cells of a row are one line.
+                    words = " ".join(" ".join(paragraphs).split())
+                    if element.tag == qn("w:p") and next(element.iterancestors(qn("w:tr")), None) is not None:
+                        continue
                     if words not in seen and not is_page_number(words):
                         seen.add(words)
                         yield words
+
+    def _read_notes(self, part: Any) -> Iterator[tuple[str, str]]:
+        """Yield footnotes or endnotes: their ids with their words."""
+        root = parse_oxml(part.blob)
+        self._prepare(root, part)
+        for note in root:
+            if note.get(qn("w:type")) is None:
+                words = " ".join(Paragraph(paragraph, self._document._body).text for paragraph in note.iter(qn("w:p")))
+                yield note.get(qn("w:id")) or "", " ".join(words.split())
+
+    def _is_hidden(self, run: Any) -> bool:
+        """Return whether a style hides the words."""
+        styles = [*run.iterfind(f"{qn('w:rPr')}/{qn('w:rStyle')}")]
+        styles += run.getparent().iterfind(f"{qn('w:pPr')}/{qn('w:pStyle')}")
+        return any(style.get(qn("w:val")) in self._hidden for style in styles)
 
     def _style_of(self, paragraph: Paragraph) -> tuple[str, int | None]:
         style_id = paragraph._p.style
@@ -120,8 +146,14 @@ class _Reader:
             _remove(deleted)
         _unwrap(root)
         for run in list(root.iter(qn("w:r"))):
-            if _is_on(run, "w:vanish") or _is_on(run, "w:strike") or _is_on(run, "w:dstrike"):
+            if _is_on(run, "w:vanish") or _is_on(run, "w:strike") or _is_on(run, "w:dstrike") or self._is_hidden(run):
                 _remove(run)
+        for ruby in list(root.iter(qn("w:ruby"))):
+            base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
+            _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
+        # A new page or column parts words as a new line does.
+        for line_break in root.iter(qn("w:br")):
+            line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):
             if next(equation.iterancestors(name("m:oMath")), None) is None:
                 equation.addprevious(_make_run(write_equation(equation)))
@@ -136,7 +168,11 @@ class _Reader:
     def _write_signs(self, root: Any) -> None:
         """Write symbols, notes, and the states of form fields as text."""
         for symbol in list(root.iter(qn("w:sym"))):
-            _replace(symbol, _SYMBOLS.get(symbol.get(qn("w:char"), "")[-2:].lower(), ""))
+            _replace(symbol, show_symbol(symbol.get(qn("w:font"), ""), int(symbol.get(qn("w:char"), "0"), 16)))
+        for fonts in root.iter(qn("w:rFonts")):
+            font = fonts.get(qn("w:ascii"), "")
+            for text in fonts.getparent().getparent().iterchildren(qn("w:t")) if is_symbol_font(font) else ():
+                text.text = "".join(show_symbol(font, ord(sign)) for sign in text.text or "")
         for tag, kind in _NOTES:
             for reference in list(root.iter(tag)):
                 note = self._notes[kind].get(reference.get(qn("w:id")), "")
@@ -208,7 +244,8 @@ class _Reader:
     def _read_rows(self, table: Table) -> list[list[str]]:
         # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
         rows = [
-            [
+            [TableCell("")] * row.grid_before
+            + [
                 TableCell(self._read_cell(_Cell(cell, table)), cell.grid_span, goes_on=cell.vMerge == "continue")
                 for cell in row.tc_lst
             ]
@@ -245,17 +282,6 @@ def _related(part: Any, relation: str | None) -> Any:
     return found.target_part if found is not None and not found.is_external else None
 
 
-def _read_notes(parts: list[Any]) -> dict[str, str]:
-    """Return the words of footnotes or endnotes by their id."""
-    notes: dict[str, str] = {}
-    for part in parts:
-        for note in parse_xml(part.blob):
-            if note.get(qn("w:type")) is None:
-                paragraphs = ("".join(words.text or "" for words in p.iter(qn("w:t"))) for p in note.iter(qn("w:p")))
-                notes[note.get(qn("w:id")) or ""] = " ".join(" ".join(paragraphs).split())
-    return notes
-
-
 def _unwrap(root: Any) -> None:
     for wrapper in list(root.iter(*_WRAPPERS)):
         content = wrapper.find(qn("w:sdtContent")) if wrapper.tag == qn("w:sdt") else wrapper
@@ -285,6 +311,10 @@ def _replace(element: Any, words: str) -> None:
 
 def _run_of(element: Any) -> Any:
     return next(element.iterancestors(qn("w:r")), element)
+
+
+def _join(texts: list[Any]) -> str:
+    return "".join(text.text or "" for text in texts)
 
 
 def _is_on(run: Any, switch: str) -> bool:

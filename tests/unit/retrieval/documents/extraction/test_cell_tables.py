@@ -14,6 +14,9 @@ TABLES = [
      "Region: North; 2022: 100; 2023: 110\nRegion: South; 2022: 90; 2023: 95"),
     (",2022,2023\nNorth,100,110", "column 1: North; 2022: 100; 2023: 110"),
     ("Plant,2025-01-31,2025-02-28\nA,5,6", "Plant: A; 2025-01-31: 5; 2025-02-28: 6"),
+    ("Month,Jan 26,Feb 26\nRain,10,20", "Month: Rain; Jan 26: 10; Feb 26: 20"),
+    # A row of units.
+    ("Code,Name,Price\n(no.),(text),(EUR)\nA1,Bolt,2", "Code (no.): A1; Name (text): Bolt; Price (EUR): 2"),
     ("Plant,2023/24,2024/25\nA,5,6", "Plant: A; 2023/24: 5; 2024/25: 6"),
     ("Shift,1,2,3\nEarly,8,9,7", "Shift: Early; 1: 8; 2: 9; 3: 7"),
     ("Alpha,2019,2021\nBeta,2020,2022\nGamma,2018,2023", "column 1: Alpha; column 2: 2019; column 3: 2021\n"

@@ -24,6 +24,8 @@ WITHOUT_LABEL = {
     "cp1253": ["Όνομα;Πόλη;Τηλέφωνο\nΓιώργος;Αθήνα;5512\n"],
     "cp1250": ["Jméno;Město;Telefon\nŘehoř Dvořák;Plzeň;377\nŽaneta Šťastná;Ústí nad Labem;475\n"],
     "cp1252": ["Naam;Plaats;Prijs\nJosé;Curaçao;€ 12\n", "Straße;Größe\nMüller;äöü\n", "où est la bière – “oui”"],
+    "mac_roman": ["Name;City\nJürgen Müller;Köln\nFrançois;Orléans\n"],
+    "iso8859_15": ["Prix;Nom\n5 €;Œuvre\n7 €;Cœur\n"],
     "cp1255": ["הפגישה תתקיים ביום ארבעה עשר במרץ בתל אביב."],
     "cp1256": ["سيعقد الاجتماع في الرابع عشر من مارس في القاهرة."],
     "cp1257": ["Susirinkimas vyks kovo 14 dieną Vilniuje. Prašome užsiregistruoti iš anksto, ačiū."],
@@ -34,6 +36,26 @@ WITHOUT_LABEL = {
 @pytest.mark.parametrize(("codec", "text"), [(codec, text) for codec, texts in WITHOUT_LABEL.items() for text in texts])
 def test_text_in_an_encoding_that_nothing_names_is_read(codec, text):
     assert decode(text.encode(codec), "a.csv") == text
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ('A, "B, C", D\n1, 2, 3\n4, 5, 6\n', "A: 1; B, C: 2; D: 3\nA: 4; B, C: 5; D: 6"),
+        ('id,text\n1,"a \\"b\\" c, d"\n2,e\n', 'id: 1; text: a "b" c, d\nid: 2; text: e'),
+        ('Name,Note\nAnn,"open\nBob,ok\n', "Name: Ann; Note: open\nName: Bob; Note: ok"),
+        ("A,B\n1,2\n3,4\n\nC,D\nx,5\ny,6\n", "A: 1; B: 2\nA: 3; B: 4\n\nC: x; D: 5\nC: y; D: 6"),
+    ],
+)
+def test_quotation_marks_and_empty_lines_in_tables(source, text):
+    assert extract(source.encode(), "a.csv").text.strip() == text
+
+
+def test_xml_and_encoded_data_under_an_unknown_name():
+    xml = b'<?xml version="1.0"?><list><item id="5"><title>Chair</title></item></list>'
+    assert extract(xml, "a.unknown").text == "id: 5\ntitle: Chair\n"
+    encoded = extract(b"Words.\n" + b"TVqQAAMAAAAEAAAA/8AALgAAAA" * 20 + b"\n", "a.unknown")
+    assert (encoded.text, encoded.left_out[0].kind) == ("Words.\n\n", "encoded")
 
 
 def page(label, text):

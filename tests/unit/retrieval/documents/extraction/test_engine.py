@@ -97,6 +97,23 @@ OLD_NOTEBOOK = json.dumps(
             r"{\shp{\*\shpinst{\shptxt A ferry.\par}}}}",
             "A", "The bridge closes at night.\n\n(It opens at 05:20.)\n\nA ferry.\n",
         ),
+        (
+            "a.rtf",
+            r"{\rtf1\ansi{\pntext 1.\tab}Open 10{\super 6} of $320{\rtlch \super\insrsid3 1}\par"
+            r"{\listtext\pard\f0 2.\tab}\pard\ilvl0 Close\par}",
+            "A", "1. Open 10^6 of $320^1\n2. Close\n",
+        ),
+        (
+            "a.adoc", "= T\n\nNOTE: Keep dry.\n\nSee xref:x[it].footnote:[Old.]\n",
+            "T", "# T\n\nNote: Keep dry.\n\nSee it. (Old.)\n",
+        ),
+        ("a.org", "* TODO Paint\n# hidden\nWords.\n", "TODO: Paint", "# TODO: Paint\n\nWords.\n"),
+        (
+            "a.tex",
+            r"\documentclass{article}\newcommand{\unit}{kW}\begin{document}" "\n" r"Uses 5\,\unit{}. % secret" "\n"
+            r"\begin{itemize}\item One \item Two\end{itemize}\end{document}",
+            "A", "Uses 5 kW.\n\n- One\n- Two\n",
+        ),
     ],
 )  # fmt: skip
 def test_structure_is_read(name, source, title, text):
@@ -164,3 +181,20 @@ def test_the_engine_runs_in_the_sandbox_with_little_memory():
 )
 def test_subtitles_are_what_is_said_and_when(name, source, text):
     assert extract(source.encode(), name).text == text
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "left_out"),
+    [
+        (
+            "a.rtf", r"{\rtf1\ansi Words {\v two hidden}{\deleted gone}{\*\annotation Remark}.\par}",
+            [("hidden", 3), ("comments", 1)],
+        ),
+        ("a.tex", "\\begin{document}\nWords.\n\\input{two}\n\\end{document}", [("linked", 1)]),
+        ("a.adoc", "Words.\n\ninclude::two.adoc[]\n", [("linked", 1)]),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_of_markup_is_named(name, source, left_out):
+    extracted = extract(source.encode(), name)
+    assert [(each.kind, each.count) for each in extracted.left_out] == left_out
+    assert not {"hidden", "gone", "Remark"} & set(extracted.text.split())

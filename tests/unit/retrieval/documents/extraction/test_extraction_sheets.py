@@ -10,6 +10,8 @@ import openpyxl.chart
 import openpyxl.comments
 import pytest
 import xlwt
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 
 from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.cell_tables import Cell
@@ -514,3 +516,15 @@ def test_numbers_and_days_keep_their_kind_whatever_their_format():
     (table,) = read_tables(extracted)
     assert [column.kind for column in table.columns] == ["text", "number", "number", "date"]
     assert table.rows[1].values[1:] == (900000.0, 0.0, "2026-01-02")
+
+
+def test_marks_codes_and_margins_of_a_sheet():
+    book = openpyxl.Workbook()
+    raised = TextBlock(InlineFont(vertAlign="superscript"), "6")
+    book.active["A1"], book.active["B1"] = "Load", "Note"
+    book.active["A2"], book.active["B2"] = CellRichText("10", raised), "_x0041_B"
+    book.active.oddHeader.center.text = "Secret &P"
+    book.active.oddFooter.left.text = "Page &P of &N"
+    file = io.BytesIO()
+    book.save(file)
+    assert extract(file.getvalue(), "a.xlsx").text == "Load: 10^6; Note: AB\n\nSecret\n"

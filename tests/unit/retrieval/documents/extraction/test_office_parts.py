@@ -11,12 +11,13 @@ from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from lxml import etree
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from retrieval.documents.extraction import extract
-from retrieval.documents.extraction.office_xml import mark_lowered, mark_raised
+from retrieval.documents.extraction.office_xml import mark_lowered, mark_raised, read_chart
 from retrieval.text.extracted import LeftOut
 
 W = nsdecls("w") + (
@@ -78,6 +79,36 @@ def read_word(body, save_docx, prepare=lambda document: None):
             "<w:r><w:t>It is </w:t></w:r><m:oMath><m:f><m:num><m:r><m:t>a</m:t></m:r></m:num><m:den><m:r><m:t>b</m:t>"
             "</m:r></m:den></m:f></m:oMath><w:r><w:t> wide.</w:t></w:r>",
             "It is a/b wide.",
+        ),
+        (
+            "<w:r><w:sym w:font='Symbol' w:char='F0A3'/><w:t> 5</w:t><w:sym w:font='Symbol' w:char='F0B0'/></w:r>",
+            "≤ 5°",
+        ),
+        (
+            "<w:r><w:rPr><w:rFonts w:ascii='Symbol'/></w:rPr><w:t>\uf061 \uf0b1</w:t></w:r><w:r><w:t> 2</w:t></w:r>",
+            "α ± 2",
+        ),
+        (
+            "<w:r><w:ruby><w:rt><w:r><w:t>とう</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>東</w:t></w:r></w:rubyBase>"
+            "</w:ruby></w:r>",
+            "東 (とう)",
+        ),
+        (
+            "<w:r><w:t>Hi </w:t><mc:AlternateContent><mc:Choice Requires='w16se'><w:sym/></mc:Choice><mc:Fallback><w:t>😊</w:t>"
+            "</mc:Fallback></mc:AlternateContent></w:r>",
+            "😊",
+        ),
+        ("<w:r><w:t>end.</w:t><w:br w:type='page'/><w:t>Next</w:t></w:r>", "end.\nNext"),
+        (
+            "<m:oMath><m:d><m:dPr><m:begChr m:val='['/><m:endChr m:val=']'/></m:dPr><m:e><m:m><m:mr><m:e><m:r><m:t>1"
+            "</m:t></m:r></m:e><m:e><m:r><m:t>2</m:t></m:r></m:e></m:mr><m:mr><m:e><m:r><m:t>3</m:t></m:r></m:e><m:e>"
+            "<m:r><m:t>4</m:t></m:r></m:e></m:mr></m:m></m:e></m:d></m:oMath>",
+            "[1, 2; 3, 4]",
+        ),
+        (
+            "<m:oMath><m:limLow><m:e><m:r><m:t>lim</m:t></m:r></m:e><m:lim><m:r><m:t>n</m:t></m:r></m:lim></m:limLow>"
+            "</m:oMath>",
+            "lim_n",
         ),
     ],
 )
@@ -178,10 +209,89 @@ def numbered(levels, paragraphs, overrides=""):
             "".join(f"- Article {n} x\n" for n in ("I", "II", "III", "IV")),
         ),
         ([(1, "bullet", "•")], [(1, 0, "x")], "- x\n"),
+        ([(1, "none", "Note:")], [(1, 0, "x")], "- Note: x\n"),
+        (  # The legal list of Word keeps its zero.
+            [(1, "upperRoman", "Article %1."), (1, 'decimalZero"/><w:isLgl w:val="1', "Section %1.%2")],
+            [(1, 0, "Aim"), (1, 1, "x")],
+            "- Article I. Aim\n   - Section 1.01 x\n",
+        ),
+        (  # A level that does not begin again.
+            [(1, "decimal", "%1."), (1, 'decimal"/><w:lvlRestart w:val="0', "Rule %2")],
+            [(1, 0, "A"), (1, 1, "x"), (1, 0, "B"), (1, 1, "y")],
+            "1. A\n   - Rule 1 x\n2. B\n   - Rule 2 y\n",
+        ),
     ],
 )
 def test_numbers_are_those_that_word_shows(levels, paragraphs, expected, save_docx):
     assert extract(save_docx(numbered(levels, paragraphs)), "a.docx").text == expected
+
+
+def test_a_list_may_have_a_level_of_its_own(save_docx):
+    own = (
+        '<w:lvlOverride w:ilvl="0"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="upperLetter"/>'
+        '<w:lvlText w:val="Annex %1"/></w:lvl></w:lvlOverride>'
+    )
+    document = numbered([(1, "decimal", "%1.")], [(2, 0, "a"), (2, 0, "b")], own)
+    assert extract(save_docx(document), "a.docx").text == "- Annex A a\n- Annex B b\n"
+
+
+def test_words_that_a_style_hides_are_named(save_docx):
+    def hide(document):
+        document.styles.add_style("Secret", 2).font.hidden = True
+
+    body = "<w:r><w:t>Shown.</w:t></w:r><w:r><w:rPr><w:rStyle w:val='Secret'/></w:rPr><w:t>obey me</w:t></w:r>"
+    extracted = read_word(body, save_docx, hide)
+    assert (extracted.text, extracted.left_out) == ("Shown.\n", (LeftOut("hidden", (), 2),))
+
+
+def test_rows_of_a_header_are_lines_and_cells_before_a_row_stay_empty(save_docx):
+    document = docx.Document()
+    margin = document.sections[0].header.add_table(1, 2, Inches(3))
+    margin.cell(0, 0).text, margin.cell(0, 1).text = "Version", "7.2"
+    table = document.add_table(2, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "Dept", "Name"
+    row = table.rows[1]._tr
+    row.remove(row.tc_lst[0])
+    row.get_or_add_trPr().append(parse_xml(f'<w:gridBefore {W} w:val="1"/>'))
+    row.tc_lst[0].p_lst[0].add_r().text = "Ann"
+    assert extract(save_docx(document), "a.docx").text == "| Dept | Name |\n| --- | --- |\n|  | Ann |\n\nVersion 7.2\n"
+
+
+def test_charts_show_values_as_their_formats_do():
+    def points(name, shape, values):
+        found = "".join(f'<c:pt idx="{at}"><c:v>{value}</c:v></c:pt>' for at, value in enumerate(values))
+        return f"<c:{name}><c:numCache><c:formatCode>{shape}</c:formatCode>{found}</c:numCache></c:{name}>"
+
+    def read(series):
+        of = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+        return read_chart(etree.fromstring(f'<c:chart xmlns:c="{of}">{series}</c:chart>'))[1][1:]
+
+    days = points("cat", "yyyy-mm-dd", [46023, 46054]) + points("val", "0%", [0.25, 0.5])
+    assert read(f"<c:ser>{days}</c:ser>") == [["2026-01-01", "25%"], ["2026-02-01", "50%"]]
+    one, two = (points("xVal", "General", [at]) + points("yVal", "General", [at + 1]) for at in (1, 7))
+    assert read(f"<c:ser>{one}</c:ser><c:ser>{two}</c:ser>") == [["1", "2", ""], ["7", "", "8"]]
+    size = points("bubbleSize", "General", [50])
+    assert read(f"<c:ser>{one}{size}</c:ser>") == [["1", "2 (size 50)"]]
+
+
+def test_slides_show_numbers_and_leave_out_what_is_hidden_or_struck_out():
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    hidden, shown = (slide.shapes.add_textbox(0, Inches(at), Inches(3), Inches(1)) for at in (0, 2))
+    hidden.text_frame.text = "secret words"
+    hidden._element.nvSpPr.cNvPr.set("hidden", "1")
+    shown.text_frame.text = "Open"
+    paragraph = shown.text_frame.paragraphs[0]
+    counted = "{http://schemas.openxmlformats.org/drawingml/2006/main}buAutoNum"
+    etree.SubElement(paragraph._p.get_or_add_pPr(), counted).set("type", "alphaLcParenR")
+    run = paragraph.add_run()
+    run.text = " 99"
+    run._r.get_or_add_rPr().set("strike", "sngStrike")
+    file = io.BytesIO()
+    deck.save(file)
+    extracted = extract(file.getvalue(), "a.pptx")
+    assert extracted.text == "# Slide 1\n\n- a) Open\n"
+    assert extracted.left_out == (LeftOut("hidden", (), 2), LeftOut("struck", (), 1))
 
 
 def test_a_list_that_restarts_begins_at_its_own_number(save_docx):
