@@ -395,7 +395,8 @@ def _write_fields(root: etree._Element) -> None:
                 options = [option for option in options if option[1]]
             words = " / ".join(option for option, _chosen in options if option)
         elif kind in ("checkbox", "radio"):
-            words = "☒ " if field.get("checked") is not None else "☐ "
+            # Where it plays a button, it opens a menu.
+            words = "☒ " if field.get("checked") is not None else "☐ " if field.get("role") != "button" else ""
         elif field.tag == "input":
             words = "" if kind in _NO_VALUE else field.get("value") or ""
             parent = field.getparent()
