@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.decoding import canonical, decode
-from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import codec_of
@@ -113,10 +112,7 @@ def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, me
     writer.add_heading(first["SUMMARY"].value if "SUMMARY" in first else "Busy" if "FREEBUSY" in first else "Event", 2)
     told = "\n".join(f"{label}: {' '.join(words.split())}" for label, words in lines if words)
     writer.add_paragraph(told.replace("<", "(").replace(">", ")"))
-    described = "\n\n".join(each.value for each in entry if each.name == "DESCRIPTION")
-    rich = next((each.value for each in entry if each.name == "X-ALT-DESC"), "") if not described else ""
-    root = parse_html(rich, "The description") if rich else None
-    writer.add_paragraph(described if root is None else convert_html(root))
+    writer.add_paragraph("\n\n".join(each.value for each in entry if each.name == "DESCRIPTION"))
 
 
 def _read_moment(value: str) -> datetime | None:

@@ -24,25 +24,19 @@ _MAIN_SHARE = {"main": 0.5, "article": 0.75}
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
-_PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table"))
+_PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# What DocBook, Sphinx and others call the ways to other pages, and the numbers of lines of code.
-_FURNITURE_CLASSES = frozenset(
-    """
-    toc navheader navfooter sphinxsidebar headerlink copiable-anchor copiable-link hash-link linenos lineno rouge-gutter
-    """.split()  # noqa: SIM905
-)
-# Of parts that hold few of the page's words, these names say that they belong to the site; those below only where most
-# of the words are links.
-_SITE_PART = re.compile(
-    r"(?:^|[\s_-])(?:cookies?|consent|gdpr|onetrust|cookiebot|shar(?:e|ing)|social|newsletter|subscribe|advert\w*|ads?|"
-    r"sponsor\w*|breadcrumbs?|pag(?:er|ination)|editsection|catlinks|printfooter|taboola|outbrain)(?=$|[\s\d_-])",
-    re.I,
-)
-_LINKED_PART = re.compile(
-    r"(?:^|[\s_-])(?:related|recommend\w*|popular|trending|latest|teasers?|promos?|(?:side|nav)bar|menu|nav|footer|"
-    r"header|widgets?|widget-area|banner|tags|topics|complementary|navigation|navbar|topnav|sidenav|toc)(?=$|[\s\d_-])",
-    re.I,
+# Of parts with few words, these names say that they belong to the site, lead to other places or count lines of code;
+# the second ones say so only where most of the words are links.
+_SITE_PART, _LINKED_PART = (
+    re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
+    for names in (
+        r"""cookies? consent gdpr onetrust cookiebot shar(?:e|ing) social newsletter subscribe advert\w* ads? sponsor\w*
+        breadcrumbs? pag(?:er|ination) editsection catlinks printfooter taboola outbrain toc navheader navfooter
+        sphinxsidebar headerlink copiable-anchor copiable-link hash-link linenos lineno rouge-gutter""",
+        r"""related recommend\w* popular trending latest teasers? promos? (?:side|nav)bar menu nav(?:igation)? header
+        footer widgets? banner tags topics complementary topnav sidenav""",
+    )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
 # A notice that a script is needed is shorter, as are the words for a picture.
@@ -200,8 +194,6 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
     made of links or says that it is something else."""
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
-    if not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split()):
-        return True
     names = " ".join(element.get(name) or "" for name in ("class", "id", "role", "aria-label"))
     is_linked = linked > letters / 2
     if element.tag == "aside":
@@ -279,20 +271,14 @@ def _drop_contents(root: etree._Element) -> None:
         is_link = element.tag == "a" and element.get("href")
         links[element] = leads if is_link else sum(links[child] for child in element.iterchildren(etree.Element))
     dropped: set[etree._Element] = set()
-    # What holds a heading is no menu before the first one.
-    headed: set[etree._Element] = set()
-    for element in elements:
-        above: etree._Element | None = element if element.tag in HEADINGS else None
-        while above is not None and above not in headed:
-            headed.add(above)
-            above = above.getparent()
-    is_before_headings = bool(headed)
+    is_before_headings = next(root.iter(*HEADINGS), None) is not None
     for element in elements:
         is_before_headings = is_before_headings and element.tag not in HEADINGS
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            is_menu = is_before_headings and element not in headed
+            # What holds a heading is no menu before the first one.
+            is_menu = is_before_headings and next(element.iter(*HEADINGS), None) is None
             entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
@@ -673,16 +659,14 @@ def _item_sign(item: etree._Element) -> str:
     parent = item.getparent()
     sign = "-"
     if parent is not None and parent.tag == "ol":
-        step = -1 if parent.get("reversed") is not None else 1
         number = 0
         for each in [item, *item.itersiblings("li", preceding=True)]:
             if (value := _read_number(each, "value")) is not None:
                 number += value
                 break
-            number += step
+            number += 1
         else:
-            first = 1 if step > 0 else len(parent.findall("li"))
-            number += (_read_number(parent, "start") or first) - step
+            number += (_read_number(parent, "start") or 1) - 1
         style = _LIST_STYLE.search(parent.get("style") or "")
         form = _LIST_FORMS.get(parent.get("type", ""))
         if style:

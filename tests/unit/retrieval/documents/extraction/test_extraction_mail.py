@@ -165,7 +165,6 @@ def test_an_invitation_says_what_when_where_and_who():
         ("DTSTART:20260412\nRDATE;VALUE=PERIOD:20260413T090000/PT30M", "Also on: Monday 2026-04-13, 09:00 to 09:30"),
         ("FREEBUSY:20260412T080000Z/20260412T083000Z", "Busy: Sunday 2026-04-12, 08:00 to 08:30 (UTC)"),
         ("DESCRIPTION:Bring\\n\\nthe lo\n ng rope\\; and\n  gloves", "Bring\n\nthe long rope; and gloves"),
-        ("X-ALT-DESC;FMTTYPE=text/html:<p>Bring the <b>rope</b></p>", "Bring the rope"),
         ("DUE:20260501\nPERCENT-COMPLETE:40", "Due: Friday 2026-05-01\nPercent complete: 40"),
         ("DTSTART:not a day\nLOCATION;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Caf=C3=\n=A9", "Where: Café"),
         ("BEGIN:VALARM\nDESCRIPTION:Beep\nEND:VALARM\nLOCATION:Hall", "Where: Hall"),
