@@ -623,7 +623,7 @@ def _to_markdown(root: etree._Element) -> str:
 
 def _write(element: etree._Element, parts: list[str]) -> None:
     tag = element.tag
-    if not isinstance(tag, str) or tag == "head":
+    if not isinstance(tag, str) or tag == "head" or (tag == "li" and not text_of(element)):
         return
     if tag in HEADINGS:
         parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
