@@ -79,10 +79,10 @@ _BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
 _TABS = frozenset(("tab", "pill"))
+_OF_PANEL = ("id", "aria-controls", "href", "data-bs-target", "data-target")
 _LIST_STYLE = re.compile(r"list-style[^;]*(lower|upper)-(?:alpha|latin|(roman))", re.I)
 _LIST_FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_STRUCK_TAGS = frozenset(("s", "del", "strike"))
-_STRUCK_STYLE = re.compile(r"line-through", re.I)
+_STRUCK = frozenset(("s", "del", "strike"))
 _NON_SPACE = re.compile(r"\S")
 _WORDS = re.compile(r"\w+")
 
@@ -175,7 +175,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
         if not is_out and is_hidden(element) and element not in opened:
             unread["hidden"].append(text_of(element))
             is_out = True
-        if not is_out and (element.tag in _STRUCK_TAGS or _STRUCK_STYLE.search(element.get("style") or "")):
+        if not is_out and (element.tag in _STRUCK or "line-through" in (element.get("style") or "")):
             unread["struck"].append(text_of(element))
             is_out = True
         if not is_out and element.tag in ("noscript", "noframes"):
@@ -227,17 +227,13 @@ def _own_text(element: etree._Element) -> str:
 
 
 def _find_tabs(root: etree._Element) -> list[etree._Element]:
-    """Return the tabs of the page. Where only the order says which panel a tab opens, it is given the panel's name."""
-    for number, tablist in enumerate(root.xpath("//*/*[@role='tablist' or @class='tabbed-labels']")):
-        tabs = tablist.xpath(".//*[@role='tab'] | ./label")
-        panels = tablist.getparent().xpath(".//*[@role='tabpanel' or @class='tabbed-block']")
+    """Return the tabs of the page. Where only the order says which panel a tab opens, the panel is given a name."""
+    for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
+        tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
         for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):
-            if not (tab.get("aria-controls") or tab.get("href") or panel.get("aria-labelledby")):
-                panel.set("id", panel.get("id") or f"panel-{number}-{order}")
-                tab.set("aria-controls", panel.get("id"))
-                tab.set("role", "tab")
-    for button in root.findall(".//div[@class='tabbed-set']/input"):
-        _drop(button)
+            if not (panel.get("id") or panel.get("aria-labelledby")):
+                panel.set("id", f"panel-{number}-{order}")
+                tab.set("aria-controls", f"panel-{number}-{order}")
     kinds = ("role", "data-bs-toggle", "data-toggle")
     return [each for each in root.iter(etree.Element) if not _TABS.isdisjoint(map(each.get, kinds))]
 
@@ -248,8 +244,7 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
     for key in ("id", "aria-labelledby"):
         panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
     for tab in tabs:
-        keys = ("id", "aria-controls", "href", "data-bs-target", "data-target")
-        names = [(tab.get(key) or "").lstrip("#") for key in keys]
+        names = [(tab.get(key) or "").lstrip("#") for key in _OF_PANEL]
         panel = next((each for name in names if (each := panels.get(name)) is not None and each is not tab), None)
         if panel is not None and not is_hidden(tab) and not any(child.tag in HEADINGS for child in panel):
             heading = etree.Element("h3")

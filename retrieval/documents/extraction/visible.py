@@ -118,9 +118,7 @@ def is_control(element: etree._Element) -> bool:
         element.tag in ("button", "summary", "a")
         or element.get("role") in _ROLES
         or element.get("aria-expanded") is not None
-        or any("click" in name for name in element.attrib)
-        or element.get("data-toggle") is not None
-        or element.get("data-bs-toggle") is not None
+        or any("click" in name or "toggle" in name for name in element.attrib)
     )
 
 

@@ -193,7 +193,8 @@ class WebsiteConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        self._hosts = {_host_of(self._address)}
+        # Without www., which makes no other site.
+        self._hosts = {urlsplit(self._address).netloc.removeprefix("www.")}
         self._asked_at = 0.0
         self._robots: Any = None
         # The redirects that led to an address, and answers that were looked at before the turn of their page.
@@ -247,7 +248,7 @@ class WebsiteConnector(HttpConnector):
         """Return the target of a redirect as an item of its own. The start page may lead to another host, such as that
         with www."""
         if item.is_entry:
-            self._hosts.add(_host_of(target))
+            self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
         if not self._is_here(target):
             return Fetched(None, reason=_t("it leads to another site, %s") % target)
         url = normalise(target)
@@ -332,7 +333,7 @@ class WebsiteConnector(HttpConnector):
 
     def _is_here(self, url: str) -> bool:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and _host_of(url) in self._hosts
+        return parts.scheme in ("http", "https") and parts.netloc.removeprefix("www.") in self._hosts
 
     # Asking ---------------------------------------------------------------------------------------------------------
 
@@ -386,11 +387,6 @@ class WebsiteConnector(HttpConnector):
             for each in children(root, "url"):
                 with suppress(ItemFailed):
                     yield normalise(join(url, text_of(each, "loc")))
-
-
-def _host_of(url: str) -> str:
-    """Return the host; that with www. before it is the same."""
-    return urlsplit(url).netloc.removeprefix("www.")
 
 
 def normalise(url: str) -> str:

@@ -99,8 +99,6 @@ DAYS = ("Monday", "Tuesday", "Friday")
         ("<ul>{}</ul>{}", "<li><a data-bs-toggle=tab href=#{n}>{day}</a></li>", "<div class=tab-pane id={n}>"),
         ("<ul>{}</ul>{}", "<li><button data-toggle=pill data-target=#p{n}>{day}</button></li>",
          "<div id=p{n} {hidden}>"),
-        ("<div class=tabbed-set><input type=radio><div class=tabbed-labels>{}</div><div>{}</div></div>",
-         "<label for=x{n}>{day}</label>", "<div class=tabbed-block>"),
     ],
 )  # fmt: skip
 def test_the_panels_of_tabs_are_read_below_the_names_of_their_tabs(around, tab, panel):
