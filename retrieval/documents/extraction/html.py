@@ -163,7 +163,8 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
     controls = set(opened.values())
     elements = list(root.iter(etree.Element))
     letters, linked = _measure(elements)
-    most = max(_SMALL_PART, _PART_SHARE * (letters[root] - linked[root]))
+    plain = letters[root] - linked[root]
+    most = min(max(_SMALL_PART, _PART_SHARE * plain), plain / 2)
     for element in elements:
         if element.getparent() in gone:
             gone.add(element)

@@ -342,11 +342,10 @@ def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
         return rich, 0
-    form, other, lost = min(
-        ((plain, second, len(second - first)), (rich, first, len(first - second))), key=lambda each: each[2]
-    )
-    if not lost or (lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2):
-        return form, lost
+    forms = ((plain, second, len(second - first)), (rich, first, len(first - second)))
+    for form, other, lost in sorted(forms, key=lambda each: each[2] > 0):
+        if not lost or (lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2):
+            return form, lost
     return [*plain, *rich], 0
 
 

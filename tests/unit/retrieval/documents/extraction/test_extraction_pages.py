@@ -125,6 +125,7 @@ def test_parts_of_the_site_are_left_out_by_their_names_if_they_are_small(part):
     assert "Packages" not in read(f"<p>{'The pool opens at nine. ' * 20}</p>{part}").text
     page = f"<p>Short.</p><div class='share cookie related'><p>{'Packages arrive at nine. ' * 20}</p></div>"
     assert "Packages" in read(page).text
+    assert "Packages" in extract(b"<ul class=menu><li>All <a href=/a>Packages</a></ul>", "x.html").text
     assert "Packages" in read("<div class='shareholders'>Packages</div><div class=unrelated>x</div>").text
 
 
