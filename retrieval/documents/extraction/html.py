@@ -195,8 +195,11 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
     made of links or says that it is something else."""
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
-    names = " ".join(element.get(name) or "" for name in ("class", "id", "role", "aria-label"))
     is_linked = linked > letters / 2
+    names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
+    # The name of a place may be made of its heading.
+    if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
+        names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
         return is_linked or bool(_SITE_PART.search(names) or _LINKED_PART.search(names))
     if element.tag not in _PARTS or letters - linked > most or element.find(".//h1") is not None:

@@ -111,7 +111,7 @@ def test_the_panels_of_tabs_are_read_below_the_names_of_their_tabs(around, tab, 
 @pytest.mark.parametrize(
     "part",
     [
-        "<div id=onetrust-banner-sdk role=dialog><h2>Privacy</h2><p>We use Packages to improve.</p></div>",
+        "<div id=onetrust-banner-sdk aria-label='Cookie banner'><h2>Privacy</h2><p>We use Packages.</p></div>",
         "<div class='cookie-consent'>We use Packages.</div>",
         "<ul class=breadcrumb><li><a href=/>Packages</a><li>Help</ul>",
         "<div class='post-share'>Share these Packages</div>",
@@ -125,6 +125,9 @@ def test_parts_of_the_site_are_left_out_by_their_names_if_they_are_small(part):
     assert "Packages" not in read(f"<p>{'The pool opens at nine. ' * 20}</p>{part}").text
     page = f"<p>Short.</p><div class='share cookie related'><p>{'Packages arrive at nine. ' * 20}</p></div>"
     assert "Packages" in read(page).text
+    text = read("<h2><span id=Sponsorship>Packages</span></h2><div id=cookies><h2>Packages</h2>Kept a day.</div>").text
+    assert text.count("## Packages") == 2
+    assert "Kept a day." in text
     assert "Packages" in extract(b"<ul class=menu><li>All <a href=/a>Packages</a></ul>", "x.html").text
     assert "Packages" in read("<div class='shareholders'>Packages</div><div class=unrelated>x</div>").text
 
