@@ -117,9 +117,16 @@ def _unlink(state: StateCore) -> None:
         token.children = children
 
 
+_LABEL = re.compile(r"[^\W\d_][\w -]{0,24}: ")
+
+
 class _AnswerRenderer(SafeRenderer):
     def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
+
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Keep lines that begin with a label, as the head of a mail does; others are those of one paragraph."""
+        return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return str(tokens[idx].meta["html"])

@@ -57,7 +57,7 @@ LONGEST_EXCERPT = 160
 class DocumentFacts:
     """Read-only fields of the page, under the names in the admin's ``readonly_fields``."""
 
-    @admin.display(description=_("not read"))
+    @admin.display(description=_("notice"))
     def not_read(self, document: Document) -> str:
         return document.notice or "-"
 

@@ -103,7 +103,9 @@ def _read_chapter(data: bytes, path: str, title: str) -> str:
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):
-            element.tag = etree.QName(element).localname
+            name = etree.QName(element).localname
+            # These belong to the book, not to a site.
+            element.tag = "div" if name in ("aside", "footer") else name
     except etree.XMLSyntaxError:
         name = posixpath.basename(path)
         root = parse_html(decode(data, name, html=True), name)

@@ -11,6 +11,7 @@ from lxml import etree
 
 from retrieval.documents.extraction.decoding import canonical, decode
 from retrieval.documents.extraction.markdown import with_structure
+from retrieval.documents.extraction.numbering import show_count
 from retrieval.documents.extraction.visible import HEADINGS, find_opened, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread, write_markdown_table
 from retrieval.exceptions import DocumentRejected
@@ -23,19 +24,21 @@ _MAIN_SHARE = {"main": 0.5, "article": 0.75}
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
+_PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Names of elements that are ways to other pages, if they are made of links.
-_MENUS = frozenset({"nav", "navbar", "navigation", "menu", "sidebar", "topnav", "sidenav", "main-menu", "site-nav"})
-# What DocBook, Sphinx and others call the ways to other pages.
-_FURNITURE_CLASSES = frozenset(
-    """
-    toc navheader navfooter sphinxsidebar headerlink copiable-anchor copiable-link hash-link breadcrumb breadcrumbs
-    """.split()  # noqa: SIM905
+# Of parts with few words, these names say that they belong to the site, lead to other places or count lines of code;
+# the second ones say so only where most of the words are links.
+_SITE_PART, _LINKED_PART = (
+    re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
+    for names in (
+        r"""cookies? consent gdpr onetrust cookiebot shar(?:e|ing) social newsletter subscribe advert\w* ads? sponsor\w*
+        breadcrumbs? pag(?:er|ination) editsection catlinks printfooter taboola outbrain toc navheader navfooter
+        sphinxsidebar headerlink copiable-anchor copiable-link hash-link linenos lineno rouge-gutter""",
+        r"""related recommend\w* popular trending latest teasers? promos? (?:side|nav)bar menu nav(?:igation)? header
+        footer widgets? banner tags topics complementary topnav sidenav""",
+    )
 )
-_ASIDE_FURNITURE = re.compile(
-    r"side-?bar|related|promo|share|social|newsletter|advert|\bads?\b|banner|menu|\btoc\b|widget|\bnav|cookie|subscri",
-    re.I,
-)
+_SMALL_PART, _PART_SHARE = 100, 0.2
 # A notice that a script is needed is shorter, as are the words for a picture.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
@@ -62,6 +65,8 @@ _SENTENCE = frozenset(
     ("p", "li", "td", "th", "dt", "dd", "label", "legend", "caption", "figcaption", "summary", "span")
 )
 _SENTENCE |= HEADINGS.keys()
+# Words for a picture within a sentence: the sign of a key, a smile.
+_LONGEST_SIGN = 12
 # Buttons of more words than "Copy" and "Read more" are questions, where an answer follows.
 _FEWEST_QUESTION_WORDS = 3
 # A longer list of options is one of countries or of years.
@@ -73,6 +78,11 @@ _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
 _BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
+_TABS = frozenset(("tab", "pill"))
+_OF_PANEL = ("id", "aria-controls", "href", "data-bs-target", "data-target")
+_LIST_STYLE = re.compile(r"list-style[^;]*(lower|upper)-(?:alpha|latin|(roman))", re.I)
+_LIST_FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_STRUCK = frozenset(("s", "del", "strike"))
 _NON_SPACE = re.compile(r"\S")
 _WORDS = re.compile(r"\w+")
 
@@ -102,18 +112,20 @@ def convert_html(root: etree._Element) -> str:
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
     """Return the main part of the page as canonical Markdown, and how many words of it are left out."""
     _write_frames(root)
-    hidden = _drop_unseen(root)
+    unread = _drop_unseen(root)
     _tidy(root)
     main = _find_main(root)
+    titles = root.findall(".//h1")
+    if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _unlinked_text(titles[0]).strip():
+        main.text, titles[0].tail = "", main.text
+        main.insert(0, titles[0])
     text = canonical(_to_markdown(main)).strip("\n")
-    words = set(_WORDS.findall(text))
-    unseen = sum(word not in words for each in hidden for word in _WORDS.findall(each))
-    outside = 0
-    if main is not root:
-        found = Counter(_WORDS.findall(_unlinked_text(root)))
-        outside = (found - Counter(_WORDS.findall(text))).total()
-        outside *= outside >= max(_FEWEST_OUTSIDE, _OUTSIDE_SHARE * found.total())
-    return text, (*leave_out("hidden", (), unseen), *leave_out("outside", (), outside))
+    words = Counter(_WORDS.findall(text))
+    counts = {kind: sum(word not in words for word in _WORDS.findall(" ".join(unread[kind]))) for kind in unread}
+    found = Counter(_WORDS.findall(_unlinked_text(root)))
+    counts["outside"] += (found - words).total() if main is not root else 0
+    counts["outside"] *= counts["outside"] >= max(_FEWEST_OUTSIDE, _OUTSIDE_SHARE * found.total())
+    return text, tuple(each for kind, count in counts.items() for each in leave_out(kind, (), count))
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
@@ -141,20 +153,31 @@ def _write_frames(root: etree._Element) -> None:
             template.tag = "div"
 
 
-def _drop_unseen(root: etree._Element) -> list[str]:
-    """Remove what a reader of the page does not see and the ways to other pages; return the hidden texts."""
+def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
+    """Remove what a reader of the page does not see and the ways to other pages; return texts that are left out."""
+    tabs = _find_tabs(root)
     opened = find_opened(root)
-    _name_panels(root)
-    hidden: list[str] = []
+    _name_panels(root, tabs)
+    unread: dict[str, list[str]] = {"hidden": [], "struck": [], "outside": []}
     gone: set[etree._Element] = set()
     controls = set(opened.values())
-    for element in list(root.iter(etree.Element)):
+    elements = list(root.iter(etree.Element))
+    letters, linked = _measure(elements)
+    plain = letters[root] - linked[root]
+    most = min(max(_SMALL_PART, _PART_SHARE * plain), plain / 2)
+    for element in elements:
         if element.getparent() in gone:
             gone.add(element)
             continue
-        is_out = element.tag in _DROPPED or _is_furniture(element)
+        is_out = element.tag in _DROPPED
+        if not is_out and _is_furniture(element, letters[element], linked[element], most):
+            unread["outside"] += [_unlinked_text(element)] * (element.tag in _PARTS)
+            is_out = True
         if not is_out and is_hidden(element) and element not in opened:
-            hidden.append(text_of(element))
+            unread["hidden"].append(text_of(element))
+            is_out = True
+        if not is_out and (element.tag in _STRUCK or "line-through" in (element.get("style") or "")):
+            unread["struck"].append(text_of(element))
             is_out = True
         if not is_out and element.tag in ("noscript", "noframes"):
             words = text_of(element)
@@ -164,21 +187,24 @@ def _drop_unseen(root: etree._Element) -> list[str]:
         if is_out:
             gone.add(element)
             _drop(element)
-    return hidden
+    return unread
 
 
-def _is_furniture(element: etree._Element) -> bool:
+def _is_furniture(element: etree._Element, letters: int, linked: int, most: float) -> bool:
+    """Whether an element with so many letters is a part of the site, not of the page. An aside is a note, unless it is
+    made of links or says that it is something else."""
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
-    if not _FURNITURE_CLASSES.isdisjoint((element.get("class") or "").split()):
-        return True
-    names = " ".join(element.get(name) or "" for name in ("class", "id", "aria-label"))
-    if element.tag != "aside" and (element.get("id") or "").lower() not in _MENUS:
+    is_linked = linked > letters / 2
+    names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
+    # The name of a place may be made of its heading.
+    if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
+        names = f"{names} {element.get('id') or ''}"
+    if element.tag == "aside":
+        return is_linked or bool(_SITE_PART.search(names) or _LINKED_PART.search(names))
+    if element.tag not in _PARTS or letters - linked > most or element.find(".//h1") is not None:
         return False
-    # An aside is a note, unless it is made of links or says that it is something else.
-    if element.tag == "aside" and _ASIDE_FURNITURE.search(names):
-        return True
-    return _count_letters(_unlinked_text(element)) < _count_letters(text_of(element)) / 2
+    return bool(_SITE_PART.search(names) or (is_linked and _LINKED_PART.search(names)))
 
 
 def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
@@ -204,14 +230,26 @@ def _own_text(element: etree._Element) -> str:
     return "".join(parts)
 
 
-def _name_panels(root: etree._Element) -> None:
+def _find_tabs(root: etree._Element) -> list[etree._Element]:
+    """Return the tabs of the page. Where only the order says which panel a tab opens, the panel is given a name."""
+    for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
+        tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
+        for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):
+            if not (panel.get("id") or panel.get("aria-labelledby")):
+                panel.set("id", f"panel-{number}-{order}")
+                tab.set("aria-controls", f"panel-{number}-{order}")
+    kinds = ("role", "data-bs-toggle", "data-toggle")
+    return [each for each in root.iter(etree.Element) if not _TABS.isdisjoint(map(each.get, kinds))]
+
+
+def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
     """Give each panel of tabs the name of its tab, which stands elsewhere, as its heading."""
     panels: dict[str, etree._Element] = {}
     for key in ("id", "aria-labelledby"):
         panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
-    for tab in list(root.iterfind(".//*[@role='tab']")):
-        names = (tab.get("id"), tab.get("aria-controls"), (tab.get("href") or "").partition("#")[2])
-        panel = next((each for name in names if (each := panels.get(name or "")) is not None and each is not tab), None)
+    for tab in tabs:
+        names = [(tab.get(key) or "").lstrip("#") for key in _OF_PANEL]
+        panel = next((each for name in names if (each := panels.get(name)) is not None and each is not tab), None)
         if panel is not None and not is_hidden(tab) and not any(child.tag in HEADINGS for child in panel):
             heading = etree.Element("h3")
             heading.text, heading.tail, panel.text = text_of(tab), panel.text, None
@@ -223,35 +261,23 @@ def _drop_contents(root: etree._Element) -> None:
     """Remove tables of contents, which hold the words of all sections and answer nothing: lists of links that lead to
     headings, or to places in other pages. Before the first heading, any list of links is a menu."""
     places = _find_headed(root)
-    letters: dict[etree._Element, int] = {}
-    linked: dict[etree._Element, int] = {}
     links: dict[etree._Element, int] = {}
-    elements = [element for element in root.iter() if isinstance(element.tag, str)]
+    elements = list(root.iter(etree.Element))
+    letters, linked = _measure(elements)
     for element in reversed(elements):
-        inner = [child for child in element if isinstance(child.tag, str)]
-        letters[element] = _count_letters(element.text or "") + sum(
-            letters[child] + _count_letters(child.tail or "") for child in inner
-        )
-        is_link = element.tag == "a" and element.get("href")
-        linked[element] = letters[element] if is_link else sum(linked[child] for child in inner)
         page, mark, place = (element.get("href") or "").partition("#")
         leads = bool(mark) and (bool(page) or unquote(place) in places)
-        links[element] = leads if is_link else sum(links[child] for child in inner)
+        is_link = element.tag == "a" and element.get("href")
+        links[element] = leads if is_link else sum(links[child] for child in element.iterchildren(etree.Element))
     dropped: set[etree._Element] = set()
-    # What holds a heading is no menu before the first one.
-    headed: set[etree._Element] = set()
-    for element in elements:
-        above: etree._Element | None = element if element.tag in HEADINGS else None
-        while above is not None and above not in headed:
-            headed.add(above)
-            above = above.getparent()
-    is_before_headings = bool(headed)
+    is_before_headings = next(root.iter(*HEADINGS), None) is not None
     for element in elements:
         is_before_headings = is_before_headings and element.tag not in HEADINGS
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            is_menu = is_before_headings and element not in headed
+            # What holds a heading is no menu before the first one.
+            is_menu = is_before_headings and next(element.iter(*HEADINGS), None) is None
             entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
@@ -261,6 +287,21 @@ def _drop_contents(root: etree._Element) -> None:
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
+
+
+def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
+    """Return the letters of each element, and those of them that are in links; children stand behind their parents."""
+    letters: dict[etree._Element, int] = {}
+    linked: dict[etree._Element, int] = {}
+    for element in reversed(elements):
+        inner = list(element.iterchildren(etree.Element))
+        is_words = element.tag not in _DROPPED
+        letters[element] = is_words * _count_letters(element.text or "") + sum(
+            letters[child] + _count_letters(child.tail or "") for child in inner
+        )
+        is_link = element.tag == "a" and element.get("href")
+        linked[element] = letters[element] if is_link else sum(linked[child] for child in inner)
+    return letters, linked
 
 
 def _find_headed(root: etree._Element) -> set[str]:
@@ -297,12 +338,32 @@ def _tidy(root: etree._Element) -> None:
             table.addprevious(stray)
     _drop_contents(root)
     _drop_ways(root)
+    _write_pictures(root)
     _write_fields(root)
     _write_formulas(root)
     _write_marks(root)
     _open_boxes(root)
     _write_definitions(root)
     _spread_tables(root)
+
+
+def _write_pictures(root: etree._Element) -> None:
+    """Write the words for pictures that stand for words: in a cell, in a sentence, for a formula. Readings of Chinese
+    signs stand in brackets behind them."""
+    silent = {cell for cell in root.iter("td", "th", "dt", "dd") if not text_of(cell)}
+    for picture in list(root.iter("img", "svg", "i", "span")):
+        words = " ".join((picture.get("alt") or picture.get("aria-label") or "").split())
+        if words and not text_of(picture):
+            is_alone = not silent.isdisjoint(picture.iterancestors("td", "th", "dt", "dd"))
+            is_sign = picture.tag == "img" and len(words) <= _LONGEST_SIGN
+            is_sign = is_sign and bool((picture.tail or _text_before(picture)).strip())
+            if is_alone or is_sign or words.startswith("{\\displaystyle"):
+                _replace(picture, words)
+    for ruby in list(root.iter("ruby")):
+        reading = "".join(map(text_of, ruby.iter("rt")))
+        for part in list(ruby.iter("rt", "rp")):
+            _drop(part)
+        ruby.tail = f"({reading}){ruby.tail or ''}"
 
 
 def _write_fields(root: etree._Element) -> None:
@@ -319,7 +380,8 @@ def _write_fields(root: etree._Element) -> None:
                 options = [option for option in options if option[1]]
             words = " / ".join(option for option, _chosen in options if option)
         elif kind in ("checkbox", "radio"):
-            words = "☒ " if field.get("checked") is not None else "☐ "
+            # Where it plays a button, it opens a menu.
+            words = "☒ " if field.get("checked") is not None else "☐ " if field.get("role") != "button" else ""
         elif field.tag == "input":
             words = "" if kind in _NO_VALUE else field.get("value") or ""
             parent = field.getparent()
@@ -425,7 +487,8 @@ def _open_boxes(root: etree._Element) -> None:
 
 def _rows_of(table: etree._Element) -> list[etree._Element]:
     """Return the rows of the table itself, not those of tables within."""
-    return [row for part in table for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
+    parts = sorted(table, key=lambda part: part.tag == "tfoot")
+    return [row for part in parts for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
 
 
 def _write_definitions(root: etree._Element) -> None:
@@ -559,11 +622,14 @@ def _to_markdown(root: etree._Element) -> str:
 
 def _write(element: etree._Element, parts: list[str]) -> None:
     tag = element.tag
-    if not isinstance(tag, str) or tag == "head":
+    if not isinstance(tag, str) or tag == "head" or (tag == "li" and not text_of(element)):
         return
     if tag in HEADINGS:
         parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
     elif tag == "pre":
+        for part in element.iter("br", "div", "p", "li"):
+            # Each of them is a line.
+            part.tail = f"\n{(part.tail or '').lstrip()}" if part.tag != "br" else f"\n{part.tail or ''}"
         code = "".join(map(str, element.itertext())).strip("\n")
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
         parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
@@ -600,7 +666,11 @@ def _item_sign(item: etree._Element) -> str:
             number += 1
         else:
             number += (_read_number(parent, "start") or 1) - 1
-        sign = f"{number}."
+        style = _LIST_STYLE.search(parent.get("style") or "")
+        form = _LIST_FORMS.get(parent.get("type", ""))
+        if style:
+            form = f"{style[1].lower()}{'Roman' if style[2] else 'Letter'}"
+        sign = f"- {show_count(number, form)}." if form else f"{number}."
     return "   " * sum(1 for _ in item.iterancestors("li")) + sign
 
 

@@ -57,11 +57,16 @@ _PGP_BLOCK = re.compile(
 )
 # The name of an attachment that should stand in quotes.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-_MAILBOX_MARK = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )")
+# The line before each message names its sender and time; so do no sentences that begin with "From".
+_MAILBOX_MARK = re.compile(
+    rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
+)
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
 # Rich text as Outlook keeps it.
 _COMPRESSED = "x-compressed-rtf"
+# A blank at a line's end says that the next line goes on (RFC 3676), but for quotations and the mark of a signature.
+_FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
 # The library for Outlook's packages raises any of these for damaged data.
 _DAMAGED = (
     ArithmeticError,
@@ -337,8 +342,8 @@ def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
         return rich, 0
-    for form, words, other in ((plain, first, second), (rich, second, first)):
-        lost = len(other - words)
+    forms = ((plain, second, len(second - first)), (rich, first, len(first - second)))
+    for form, other, lost in sorted(forms, key=lambda each: each[2] > 0):
         if not lost or (lost <= max(_DIFFERENT_WORDS, _DIFFERENT_SHARE * len(other)) and lost < len(other) / 2):
             return form, lost
     return [*plain, *rich], 0
@@ -375,21 +380,26 @@ def _name_of(part: Any) -> str:
 
 
 def _header(message: EmailMessage, name: str) -> str:
+    raw = str(dict(message.raw_items()).get(name, ""))
     try:
-        return " ".join(canonical(str(message.get(name) or "")).split())
+        value: Any = message.get(name) or ""
+        # Of lists with semicolons it returns the first address alone.
+        text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
     except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers
-        return " ".join(canonical(str(dict(message.raw_items()).get(name, ""))).split())
+        text = raw
+    return " ".join(canonical(text).split())
 
 
 def _read_text(part: Any, filename: str) -> str:
-    payload = part.get_payload(decode=True) or b""
-    label = part.get_content_charset() or "utf-8"
-    try:
-        # Programs that send UTF-8 as ASCII are more than those that send Windows-1252 so.
-        return canonical(payload.decode("ascii" if label == "us-ascii" else codec_of(label)))
-    except (LookupError, ValueError):
-        is_html = part.get_content_subtype() == "html"
-        return decode(payload, filename, html=is_html) if payload.strip() else ""
+    sent, payload = str(part.get_payload()).lstrip(), part.get_payload(decode=True) or b""
+    if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
+        # It says so of words that are not encoded.
+        payload = sent.encode("utf-8", "surrogateescape")
+    is_html = part.get_content_subtype() == "html"
+    text = decode(payload, filename, html=is_html, label=part.get_content_charset() or "") if payload.strip() else ""
+    if part.get_param("format", "").lower() == "flowed":
+        text = _FLOWED.sub(r"\1" if part.get_param("delsp", "").lower() == "yes" else r"\1 ", text)
+    return text
 
 
 # PidTagAttachMethod.

@@ -34,7 +34,7 @@ def text_of(element: etree._Element) -> str:
 def is_hidden(element: etree._Element) -> bool:
     style = element.get("style") or ""
     return (
-        element.get("hidden") is not None
+        element.get("hidden") not in (None, "until-found")
         or element.get("aria-hidden") == "true"
         or element.get("popover") is not None
         or (element.tag == "dialog" and element.get("open") is None)
@@ -118,9 +118,7 @@ def is_control(element: etree._Element) -> bool:
         element.tag in ("button", "summary", "a")
         or element.get("role") in _ROLES
         or element.get("aria-expanded") is not None
-        or element.get("onclick") is not None
-        or element.get("data-toggle") is not None
-        or element.get("data-bs-toggle") is not None
+        or any("click" in name or "toggle" in name for name in element.attrib)
     )
 
 

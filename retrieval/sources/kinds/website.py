@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import mimetypes
 import re
 import time
@@ -13,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from django import forms
 from django.conf import settings
@@ -121,6 +122,8 @@ class PageLinks(HTMLParser):
             self.base = self.base or values.get("href", "")
         elif tag == "link" and "canonical" in relations:
             self.canonical = self.canonical or values.get("href", "")
+        elif tag == "link" and "next" in relations and values.get("href"):
+            self.links.append(values["href"])
         elif tag == "meta" and values.get("name", "").lower() in ("robots", USER_AGENT.lower()):
             self.robots.read(values.get("content", ""))
         elif tag == "meta" and values.get("http-equiv", "").lower() == "refresh" and not self._unseen:
@@ -149,6 +152,10 @@ _ANY_TYPE = frozenset(
 )
 _PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
+_NO_ADDRESS = re.compile(r"utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid|aspsessionid\w*)=", re.I)
+# A page that sends readers back, once they have signed in or consented.
+_WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back|service", re.I)
+_SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
 # A page with more words of its own than this share is another page than the one it calls its original.
@@ -186,11 +193,12 @@ class WebsiteConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        self._hosts = {urlsplit(self._address).netloc}
+        # Without www., which makes no other site.
+        self._hosts = {urlsplit(self._address).netloc.removeprefix("www.")}
         self._asked_at = 0.0
         self._robots: Any = None
-        # Redirects that led to an address, and answers that were looked at before the turn of their page.
-        self._hops: dict[str, int] = {}
+        # The redirects that led to an address, and answers that were looked at before the turn of their page.
+        self._trails: dict[str, tuple[str, ...]] = {}
         self._answers: dict[str, Response] = {}
         self._originals: dict[str, set[str] | None] = {}
 
@@ -203,17 +211,22 @@ class WebsiteConnector(HttpConnector):
             yield self._item(self._address, depth=0, is_entry=True)
             return
         for url in self._read_sitemaps():
-            if self._is_here(url):
-                yield self._item(url, depth=0)
+            yield self._item(url, depth=0)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+        if not self._is_here(item.key):
+            return Fetched(None, reason=_t("it is a page of another site"))
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
                 raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
             return Fetched(None, reason=_t("the robots.txt of the site forbids reading it"))
         response = self._answers.pop(item.key, None) or self._ask(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
-            return self._follow(item, join(response.url, response.headers["location"]))
+            target = join(response.url, response.headers["location"])
+            if normalise(target) != item.key:
+                return self._follow(item, target)
+            # The same address again, for those who accept its cookie.
+            response = self._ask(item.key, {})
         if item.is_entry:
             check_listing(response)
         if response.is_unchanged:
@@ -235,13 +248,17 @@ class WebsiteConnector(HttpConnector):
         """Return the target of a redirect as an item of its own. The start page may lead to another host, such as that
         with www."""
         if item.is_entry:
-            self._hosts.add(urlsplit(target).netloc)
+            self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
         if not self._is_here(target):
             return Fetched(None, reason=_t("it leads to another site, %s") % target)
         url = normalise(target)
-        self._hops[url] = self._hops.get(item.key, 0) + 1
-        if self._hops[url] > MOST_REDIRECTS:
+        ways = (value for name, value in parse_qsl(urlsplit(url).query) if _WAY_BACK.match(name))
+        if urlsplit(item.key).path in [urlsplit(way).path for way in ways]:
+            return Fetched(None, reason=_t("it asks to sign in or to consent first, at %s") % url)
+        trail = (*self._trails.get(item.key, ()), item.key)
+        if url in trail or len(trail) > MOST_REDIRECTS:
             raise ItemFailed(_t("%s redirects too many times.") % item.key)
+        self._trails[url] = trail
         return Fetched(None, links=(self._item(url, item.depth, is_entry=item.is_entry),))
 
     def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> Fetched:
@@ -316,7 +333,7 @@ class WebsiteConnector(HttpConnector):
 
     def _is_here(self, url: str) -> bool:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and parts.netloc in self._hosts
+        return parts.scheme in ("http", "https") and parts.netloc.removeprefix("www.") in self._hosts
 
     # Asking ---------------------------------------------------------------------------------------------------------
 
@@ -349,7 +366,7 @@ class WebsiteConnector(HttpConnector):
         if path.endswith((".xml", ".xml.gz")):
             waiting = [self._address]
         else:
-            waiting = list(self._robots.sitemaps) or [join(self._address, "/sitemap.xml")]
+            waiting = [join(self._address, each) for each in self._robots.sitemaps or ["/sitemap.xml"]]
         seen: set[str] = set()
         while waiting:
             url = waiting.pop(0)
@@ -361,7 +378,9 @@ class WebsiteConnector(HttpConnector):
             response = self._ask(url, {}, redirects=5)
             check_listing(response)
             try:
-                root = parse_xml(_unpack(response.body))
+                root = parse_xml(_unpack(response.body).lstrip(codecs.BOM_UTF8 + b"\r\n\t "))
+                if not str(root.tag).endswith(("urlset", "sitemapindex")):
+                    raise ValueError("another kind of XML")
             except ValueError as error:
                 raise SourceRefused(_t("%s is not a sitemap.") % url) from error
             waiting += [text_of(each, "loc") for each in children(root, "sitemap")]
@@ -371,14 +390,15 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise(url: str) -> str:
-    """The address without its fragment and the parameters of campaigns (`utm_…`), so that one page has one address.
+    """The address without its fragment, the parameters of campaigns (`utm_…`) and the numbers of sessions, so that one
+    page has one address.
 
     Raises: ItemFailed for what is no address.
     """
     parts = urlsplit(join(url, ""))
     # Otherwise as it is written: servers tell /wiki?Opening from /wiki?Opening=.
-    query = "&".join(pair for pair in parts.query.split("&") if not pair.startswith("utm_"))
-    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
+    query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
+    return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
 
 def name_of(url: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.models import Document
-from retrieval.sources.kinds.website import PageLinks, Robots, normalise
+from retrieval.sources.kinds.website import PageLinks, Robots, WebsiteConnector, normalise
 from retrieval.sources.network import Response
 from tests.support.sources import WebServer, make_source, names, run_once
 
@@ -16,6 +16,7 @@ class Site(WebServer):
 
     def __init__(self):
         super().__init__()
+        self.cookies = {}
         self.options = {"url": f"{self.url}/", "way": "crawl", "depth": 3, "delay": 0, "exclude": "index"}
 
     def put(self, address, body, status=200, **headers):
@@ -26,6 +27,9 @@ class Site(WebServer):
 
     def answer(self, request):
         body, status, headers = self.pages.get(request.path, (b"There is nothing.", 404, {}))
+        cookie, words = self.cookies.get(request.path, ("", ""))
+        if cookie and cookie in (request.headers.get("Cookie") or ""):
+            body, status, headers = words.encode(), 200, {}
         request.send(body, status, **{"Content_Type": HTML, **headers})
 
 
@@ -149,6 +153,64 @@ def test_a_start_page_that_only_leads_on_is_followed(site, collection):
     site.put("/site/start", page('Start. <a href="more">x</a>'))
     site.put("/site/more", page("More."))
     assert read(site, collection, depth=1)[0] == {"site/start", "site/more"}
+
+
+def test_pages_behind_a_sign_in_loops_and_other_sites_are_named(site, collection):
+    site.link("secret", "loop", "cookie", "moved")
+    site.put("/secret", "", 302, Location="/login?next=%2Fsecret")
+    site.put("/login?next=%2Fsecret", page("Please sign in."))
+    site.put("/loop", "", 301, Location="/loop2")
+    site.put("/loop2", "", 301, Location="/loop")
+    site.put("/cookie", "", 302, Location="/cookie", Set_Cookie="seen=1; Path=/")
+    site.put("/moved", "", 301, Location="/now?from=/moved")
+    site.put("/now?from=/moved", page("It has moved."))
+    site.cookies["/cookie"] = "seen=1", page("Cookies are fine.")
+    source = make_source(collection, "website", site.options, name="S")
+    run = run_once(source)
+    assert names() == ["S/cookie.html", "S/now?from=/moved.html"]
+    assert [name for name, _why in run.details["failures"]] == ["loop2"]
+    assert [name for name, why in run.details["left_out"] if "asks to sign in" in why] == ["secret"]
+
+
+def test_sessions_and_campaigns_make_no_pages_of_their_own(site, collection):
+    site.link("a;jsessionid=1A", "a;jsessionid=2B", "b?PHPSESSID=1&x=1", "b?x=1&fbclid=2", "b?x=1&gclid=3", "c?sid=1")
+    for address in ("a", "b?x=1", "c?sid=1"):
+        site.put(f"/{address}", page(f"About {address}."))
+    assert read(site, collection)[0] == {"a", "b?x=1", "c?sid=1"}
+    assert len(site.requests) == 5
+
+
+def test_links_to_the_next_page_in_the_head_are_followed(site, collection):
+    site.put("/", page("One.", '<link rel="next" href="/2">'))
+    site.put("/2", page("Two."))
+    assert read(site, collection)[0] == {"2"}
+
+
+def test_a_host_with_and_without_www_is_one():
+    site = WebsiteConnector({"url": "https://www.example.org/", "username": "", "password": ""}, 1)
+    addresses = ("http://example.org/a", "https://www.example.org/b", "https://shop.example.org/", "ftp://example.org")
+    assert [site._is_here(address) for address in addresses] == [True, True, False, False]
+
+
+SITEMAP = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}/a</loc></url>{}</urlset>'
+
+
+@pytest.mark.parametrize(
+    ("sitemap", "found", "error"),
+    [
+        ("\ufeff\n<?xml version='1.0'?>" + SITEMAP, {"a"}, ""),
+        (SITEMAP.format("{}", "<url><loc>https://elsewhere.test/x</loc></url>"), {"a"}, ""),
+        ("<rss><channel><item><link>{}/a</link></item></channel></rss>", set(), "is not a sitemap"),
+    ],
+)
+def test_a_sitemap_is_read_or_refused_and_pages_of_other_sites_are_named(site, collection, sitemap, found, error):
+    site.put("/robots.txt", "Sitemap: /map.xml\n", Content_Type="text/plain")
+    site.put("/map.xml", sitemap.format(site.url, ""), Content_Type="application/xml")
+    site.put("/a", page("Gate 4."))
+    run = run_once(make_source(collection, "website", {**site.options, "way": "sitemap"}, name="S"))
+    assert {name[2:-5] for name in names()} == found
+    assert error in run.error
+    assert dict(run.details.get("left_out", [])) == ({"x": "it is a page of another site"} if "x<" in sitemap else {})
 
 
 def test_frames_and_areas_are_links(site, collection):

@@ -334,6 +334,12 @@ def test_each_column_of_a_record_has_a_line_of_its_own_and_its_name_stands_out()
     assert html.count('<mark class="unsupported"') == html.count("</mark>") > 0
 
 
+def test_lines_that_begin_with_a_label_stay_lines():
+    html = str(answer_html("From: Ann (ann@example.org)\nTo: Bob\nSent on: Monday\n\nThe crane hangs\nin hall 5.", {}))
+    assert "(ann@example.org)<br>\nTo: Bob<br>\nSent on: Monday</p>" in html
+    assert "The crane hangs\nin hall 5." in html
+
+
 def test_what_a_record_holds_stays_text():
     html = answer_html("a: <b>1</b>; b: `x; y: 1`; c: *2*; d: [u](javascript:x); e: 5", [])
     assert "<b>" not in html

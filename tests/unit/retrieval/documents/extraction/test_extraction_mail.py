@@ -94,6 +94,7 @@ def test_all_words_are_read_in_the_order_of_their_parts(body):
         ("The pool opens at 7. Bring a towel, a lock and some soap for the shower.", "<div></div>", ["towel"], []),
         ("Our offer ends on Friday, so hurry to the shop.", "<p>The sauna is closed in May for repairs.</p>",
          ["offer ends", "sauna is closed"], []),
+        ("The pool opens.", "<p>The pool opens.</p><p>At seven.</p>", ["At seven"], []),
         ("This browser costs 5 euro, the HTML course 9.", "<p>This browser costs 5 euro, the HTML course 9.</p>",
          ["costs 5"], []),
     ],
@@ -102,6 +103,33 @@ def test_the_form_of_a_mail_that_says_more_is_read(plain, page, kept, gone):
     text = read(multi("alternative", part(plain), part(page, HTML), part("<p>lightning</p>", "text/x-amp-html"))).text
     assert all(text.count(words) == 1 for words in kept)
     assert not any(words in text for words in [*gone, "lightning"])
+
+
+FLOWED = "text/plain; charset=utf-8; format=flowed"
+BASE64 = "Content-Transfer-Encoding: base64"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (part("The house \nopens \nat nine.\nBring it.\n\n> Old \n> words \n\n-- \nAnn", FLOWED),
+         "The house opens at nine.\nBring it.\n\n> Old \n> words \n\n\n-- \nAnn"),
+        (part("The ware \nhouse opens  \nat nine.", FLOWED + "; DelSp=yes"), "The warehouse opens at nine."),
+        (part("Caf=C3=A9 at=20\nnine.", FLOWED, "Content-Transfer-Encoding: quoted-printable"), "Café at nine."),
+        (part(base64.b64encode("Gate fünf – €5".encode()).decode(), "text/plain; charset=iso-8859-1", BASE64),
+         "Gate fünf – €5"),
+        (part(base64.b64encode("Gate fünf – €5".encode("cp1252")).decode(), "text/plain; charset=utf-8", BASE64),
+         "Gate fünf – €5"),
+        (part("Gate four is open, come in!", "text/plain", BASE64), "Gate four is open, come in!"),
+    ],
+)  # fmt: skip
+def test_words_are_decoded_as_they_were_meant(body, expected):
+    assert read(body).text.endswith(f"\n\n{expected}\n")
+
+
+def test_addresses_behind_semicolons_are_read():
+    message = f"To: =?utf-8?Q?J=C3=B6rg?= <j@example.org>; Carl <carl@example.org>\n{FROM}\nx"
+    assert "To: Jörg (j@example.org); Carl (carl@example.org)\n" in extract(message.encode(), "a.eml").text
 
 
 def test_an_invitation_says_what_when_where_and_who():
@@ -288,13 +316,14 @@ def test_attachments_without_a_name_are_read_by_their_type_and_strange_ones_are_
 
 def test_a_mailbox_has_a_member_for_each_message():
     message = f"From ann@example.org Mon Feb  2 10:00:00 2026\n{FROM}\nGate 4.\n\n>From here on, walk.\n"
-    box = message + "\n" + message.replace("Visit", "Re: a/b").replace("Gate 4", "From time to time, gate 5")
+    told = "Hello.\n\nFrom time to time\nNote: gate 5"
+    box = message + "\n" + message.replace("Visit", "Re: a/b").replace("Gate 4", told)
     extracted = extract(box.encode(), "old.mbox")
     assert [member.name for member in extracted.members] == ["Visit.eml", "Re: a-b.eml"]
     assert "- Visit; Ann (ann@example.org)" in extracted.text
     first, second = (extract(member.data, member.name).text for member in extracted.members)
     assert "Gate 4.\n\nFrom here on, walk." in first
-    assert "From time to time, gate 5." in second
+    assert "From time to time\nNote: gate 5." in second
     assert "Gate 4." in extract(message.encode(), "one.mbox").text
     with pytest.raises(DocumentRejected, match="is not a mailbox although its name says so"):
         extract(b"Some words", "a.mbox")
