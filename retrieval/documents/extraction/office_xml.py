@@ -184,12 +184,12 @@ def _read_points(element: Element | None) -> dict[int, str]:
     if element is None:
         return found
     points = list(element.iter(name("c:pt")))
+    shape = element.findtext(f".//{name('c:formatCode')}") or ""
     for point in points:
         index = point.get("idx") or ""
         words = point.findtext(name("c:v")) or ""
-        shape = point.get("formatCode") or element.findtext(f".//{name('c:formatCode')}") or ""
         with suppress(ValueError):
-            words = show_value(float(words), shape) if shape else words
+            words = show_value(float(words), own) if (own := point.get("formatCode") or shape) else words
         if index.isdecimal() and words:
             at = int(index)
             found[at] = f"{words} {found[at]}" if at in found else words

@@ -42,12 +42,9 @@ def _read_xml(data: bytes) -> str:
         elements = parse_xml(data.lstrip()).iter(etree.Element)
     except etree.XMLSyntaxError:
         return ""
-    values = (
-        (etree.QName(name).localname, value)
-        for each in elements
-        for name, value in (*each.items(), (each.tag, each.text))
-    )
-    return canonical("\n".join(f"{name}: {value.strip()}" for name, value in values if value and value.strip()) + "\n")
+    values = [pair for each in elements for pair in (*each.items(), (each.tag, each.text))]
+    lines = [f"{etree.QName(str(name)).localname}: {str(value).strip()}\n" for name, value in values if value]
+    return canonical("".join(line for line in lines if not line.endswith(": \n")))
 
 
 def find_underlined(text: str) -> list[Section]:

@@ -225,6 +225,8 @@ def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
     return is_within and table.is_nameless and not table.titles and not is_form
 
 
+# A colour, a font, a size, or what the program fills in.
+_MARGIN_CODE = re.compile(r'&(?:K[\da-fA-F]{6}|K\d\d[+-]\d{3}|"[^"]*"|\d+#?|\[\w+\]|[A-Z])')
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
 
@@ -301,14 +303,14 @@ def _read_text(value: str | CellRichText) -> str:
         text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
         mark = {"superscript": mark_raised, "subscript": mark_lowered}.get(align)
         words += mark(words, text) if mark else text
-    return unescape(words)
+    return str(unescape(words))
 
 
 def _read_margins(sheet: Any) -> Iterator[str]:
     """Yield what the header and the footer of printed pages say, but for page numbers."""
     for margin in (sheet.firstHeader, sheet.oddHeader, sheet.firstFooter, sheet.oddFooter):
         for part in (margin.left, margin.center, margin.right):
-            words = re.sub(r"&(?:\[\w+\]|[A-Z])", " ", part.text or "")
+            words = _MARGIN_CODE.sub(" ", part.text or "")
             if not is_page_number(words):
                 yield canonical(" ".join(words.split()))
 

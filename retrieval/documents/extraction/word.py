@@ -119,7 +119,7 @@ class _Reader:
 
     def _read_notes(self, part: Any) -> Iterator[tuple[str, str]]:
         """Yield footnotes or endnotes: their ids with their words."""
-        root = parse_oxml(part.blob)
+        root: Any = parse_oxml(part.blob)
         self._prepare(root, part)
         for note in root:
             if note.get(qn("w:type")) is None:

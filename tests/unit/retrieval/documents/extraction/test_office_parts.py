@@ -94,8 +94,8 @@ def read_word(body, save_docx, prepare=lambda document: None):
             "東 (とう)",
         ),
         (
-            "<w:r><w:t>Hi </w:t><mc:AlternateContent><mc:Choice Requires='w16se'><w:sym/></mc:Choice><mc:Fallback><w:t>😊</w:t>"
-            "</mc:Fallback></mc:AlternateContent></w:r>",
+            "<w:r><w:t>Hi </w:t><mc:AlternateContent><mc:Choice Requires='w16se'><w:sym/></mc:Choice><mc:Fallback>"
+            "<w:t>😊</w:t></mc:Fallback></mc:AlternateContent></w:r>",
             "😊",
         ),
         ("<w:r><w:t>end.</w:t><w:br w:type='page'/><w:t>Next</w:t></w:r>", "end.\nNext"),
