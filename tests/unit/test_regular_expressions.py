@@ -45,6 +45,8 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 }
 # Made while their module is imported, where the collected patterns hold them.
 LOOPED = {
+    "retrieval/documents/extraction/html.py: re.compile(f\"(?:^|[\\\\s_-])(?:{'|'.join(names.split())})"
+    '(?=$|[\\\\s\\\\d_-])", re.I)',
     "chat/answering/injection.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
     "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
