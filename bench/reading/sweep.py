@@ -24,7 +24,7 @@ from bench.reporting import table
 
 _BY_ENGINE = frozenset(
     """
-    docx docm dotx pptx pptm ppsx potx xlsx xlsm xlsb xls ods odt odp epub rtf doc ppt ipynb org adoc tex rst fb2 html
+    docx docm dotx pptx pptm ppsx potx xlsx xlsm xlsb xls ods odt odp epub rtf doc ppt ipynb org adoc tex fb2 html
     htm eml msg csv vtt
     """.split()  # noqa: SIM905
 )
