@@ -391,7 +391,8 @@ def _header(message: EmailMessage, name: str) -> str:
 
 
 def _read_text(part: Any, filename: str) -> str:
-    sent, payload = str(part.get_payload()).lstrip(), part.get_payload(decode=True) or b""
+    # As it was sent: `get_payload` would decode it by any codec of Python that the mail names.
+    sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
     if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
         # It says so of words that are not encoded.
         payload = sent.encode("utf-8", "surrogateescape")
