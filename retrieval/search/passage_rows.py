@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,6 +41,16 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
         pk: "\n".join(dict.fromkeys(filter(None, (title, *headings, content)))) for pk, title, headings, content in rows
     }
     return {pk: texts[pk] for pk in chunk_ids if pk in texts}
+
+
+_BEFORE_NUMBER = r"(?:^|\n)[ ]{0,24}(?:#{1,6} |[-*] )?(?:[^\W\d_]{2,20} )?"
+
+
+def find_numbered(chunk_ids: Sequence[int], number: str) -> set[int]:
+    """Return those of the chunks that have a heading or an item with this number: ``3.2``, but not ``3.2.1``."""
+    begins = re.compile(rf"{_BEFORE_NUMBER}{re.escape(number)}[.)]?(?= [^\W_])")
+    rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "heading_path", Left("content", LONGEST_CHARACTERS))
+    return {pk for pk, headings, content in rows if any(map(begins.match, headings[-1:])) or begins.search(content)}
 
 
 # What the index holds of the candidates of a search, read for all of them by one statement.

@@ -32,7 +32,7 @@ from retrieval.infrastructure.tracing import annotate, span
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.classification import classify
 from retrieval.search.fusion import add_searches, boost, fuse, rerank
-from retrieval.search.passage_rows import find_given, load_metadata, load_passages
+from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
 from retrieval.search.plans import SearchPlan, plan_for
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, Known, RetrieverResult, look_up, run_retrievers, threads
@@ -132,6 +132,11 @@ _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 _WORDS = re.compile(r"\w+")
 # Letters and digits, but no ordinal, decade or measure: 19th, 1970s, 500mg.
 _CODE = re.compile(r"(?!\d+[^\W\d_]{1,3}$)(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
+_SECTION = re.compile(
+    r"(?:\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
+    r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
+    re.I,
+)
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
@@ -267,6 +272,10 @@ def search(
     terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
     codes = find_codes(searched) if reformulation is not None else frozenset()
     named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
+    if reformulation is not None and (section := find_section(searched)):
+        found = {chunk.chunk_id for each in answered for ranking in each.rankings for chunk in ranking.chunks}
+        numbered = find_numbered(sorted(found), section)
+        named_codes |= {pk: named_codes.get(pk, frozenset()) | {section} for pk in numbered}
     given = find_given(searched, terms) if reformulation is not None else frozenset()
     ordered, rerank_trace = _rank_candidates(answered, plan, named_codes, given, watch)
     candidates = _cut(ordered, plan, known, terms)
@@ -317,6 +326,12 @@ def find_codes(question: str) -> frozenset[str]:
     """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
     words = expand_identifiers(parse(question).text).split()
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
+
+
+def find_section(question: str) -> str:
+    """Return the number of the section, clause or step that the question names; empty if it names none."""
+    named = _SECTION.search(parse(question).text)
+    return named[1] if named else ""
 
 
 def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:

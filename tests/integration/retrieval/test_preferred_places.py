@@ -5,7 +5,7 @@ import pytest
 
 from retrieval.models import Collection
 from retrieval.rights import everything
-from retrieval.search.pipeline import find_codes, search
+from retrieval.search.pipeline import find_codes, find_section, search
 from retrieval.types import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,3 +79,30 @@ def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(c
 def test_years_words_ordinals_and_measures_are_no_codes():
     assert find_codes("In 2026 the pump MX-9920-W replaced A1 and e-mail by E-041") == {"mx9920w", "e041"}
     assert find_codes("Who ruled in the 19th century, in the 1970s, on the 3de, at 10am, with 500mg?") == set()
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("What is section 3.2 about?", "orange badge"),
+        ("Wat staat er in paragraaf 3.2?", "orange badge"),
+        ("What does clause 1.2 say?", "two months"),
+        ("What is section 3.2.1 about?", "permit"),
+    ],
+)
+def test_the_section_that_the_question_names_comes_first(collection, ingest, question, wanted):
+    filler = "Everybody is asked to read this page with care before the first working day. " * 12
+    parts = [
+        f"# 3 Access\n\nThe rules follow. {filler}",
+        f"## 3.2 Contractors\n\nContractors wear an orange badge. {filler}",
+        f"### 3.2.1 Papers\n\nThey carry a permit. {filler}",
+        f"# 4 Safety\n\nFor exceptions see section 3.2 and section 3.2.1, and clause 1.2 of the contract. {filler}",
+        f"# Contract\n\n1. Term\n   - 1.1 It begins in May.\n   - 1.2 Notice is two months.\n\n{filler}",
+    ]
+    ingest(collection, "rules.md", "\n\n".join(parts))
+    assert wanted in search(question, everything()).hits[0].passage.content
+
+
+def test_a_question_without_a_named_section_has_none():
+    assert find_section("What is the price in 2026 of part 3.2?") == ""
+    assert find_section("What does § 12 say?") == "12"
