@@ -199,8 +199,11 @@ def archive_holds(prefix: str) -> Recogniser:
     return lambda content: any(name.startswith(prefix) for name in content.archive_names)
 
 
-def is_named(extension: str) -> Recogniser:
-    return lambda content: content.filename.casefold().endswith(f".{extension}")
+def packed_as(extension: str) -> Recogniser:
+    """Recognise an archive or an Office file by its name: the same names are used for keys and other texts."""
+    return lambda content: (
+        content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
+    )
 
 
 def declares(*media_types: str) -> Recogniser:
@@ -355,7 +358,7 @@ KNOWN_FORMATS = (
         ole_holds("PowerPoint Document"),
     ),
     Format("a notebook", ("ipynb",), NOTEBOOK, "Jupyter notebook", _ENGINE, View.CONVERTED),
-    Format("AsciiDoc", ("adoc", "asciidoc", "asc"), ASCIIDOC, "AsciiDoc", _ENGINE, View.CONVERTED),
+    Format("AsciiDoc", ("adoc", "asciidoc"), ASCIIDOC, "AsciiDoc", _ENGINE, View.CONVERTED),
     Format("Org", ("org",), ORG, "Org", _ENGINE, View.CONVERTED),
     Format("LaTeX", ("tex", "latex"), LATEX, "LaTeX", _ENGINE, View.CONVERTED),
     Format("a FictionBook", ("fb2",), FICTION_BOOK, "FictionBook", _ENGINE, View.CONVERTED),
@@ -400,9 +403,9 @@ KNOWN_FORMATS = (
     # Formats that are not read. They are recognised so that the message can name them.
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
     _refused("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
-    _refused("an Apple Pages document", "pages", "export it as Word or PDF", is_named("pages")),
-    _refused("an Apple Numbers spreadsheet", "numbers", "export it as Excel", is_named("numbers")),
-    _refused("an Apple Keynote presentation", "key", "export it as PowerPoint or PDF", is_named("key")),
+    _refused("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
+    _refused("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
+    _refused("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
     _refused("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
     # Every other archive; an empty one holds no names.
     Format(
@@ -415,7 +418,7 @@ KNOWN_FORMATS = (
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
     _refused("a OneNote section", "one onetoc2", "export it as Word or PDF"),
-    _refused("a Publisher file", "pub", "export it as PDF"),
+    _refused("a Publisher file", "", "export it as PDF", packed_as("pub")),
     _refused("a Project plan", "mpp", "export it as Excel or PDF"),
     _refused("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
     _refused("an Office file of another program", "", "export it as PDF", begins_with(OLE)),

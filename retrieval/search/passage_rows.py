@@ -43,14 +43,22 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     return {pk: texts[pk] for pk in chunk_ids if pk in texts}
 
 
-_BEFORE_NUMBER = r"(?:^|\n)[ ]{0,24}(?:#{1,6} |[-*] )?(?:[^\W\d_]{2,20} )?"
+def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
+    """Return those of the chunks that have a heading or an item with this number: ``3.2``, but not ``3.2.1``.
 
-
-def find_numbered(chunk_ids: Sequence[int], number: str) -> set[int]:
-    """Return those of the chunks that have a heading or an item with this number: ``3.2``, but not ``3.2.1``."""
-    begins = re.compile(rf"{_BEFORE_NUMBER}{re.escape(number)}[.)]?(?= [^\W_])")
+    Items of lists count for numbers of several levels alone, as every list has a second item; a line that begins with
+    the ``noun``, such as "Step 2", counts always.
+    """
+    item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
+    begins = re.compile(
+        rf"(?:^|\n)[ ]{{0,24}}(?:#{{1,6}} (?:[^\W\d_]{{2,20}} )?|{item}){re.escape(number)}[.):]?(?= [^\W_]|\n|$)", re.I
+    )
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list("pk", "heading_path", Left("content", LONGEST_CHARACTERS))
-    return {pk for pk, headings, content in rows if any(map(begins.match, headings[-1:])) or begins.search(content)}
+    return {
+        pk
+        for pk, headings, content in rows
+        if any(begins.match(f"# {heading}") for heading in headings[-1:]) or begins.search(content)
+    }
 
 
 # What the index holds of the candidates of a search, read for all of them by one statement.

@@ -133,7 +133,7 @@ _WORDS = re.compile(r"\w+")
 # Letters and digits, but no ordinal, decade or measure: 19th, 1970s, 500mg.
 _CODE = re.compile(r"(?!\d+[^\W\d_]{1,3}$)(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
 _SECTION = re.compile(
-    r"(?:\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
+    r"(\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
     r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
     re.I,
 )
@@ -274,8 +274,8 @@ def search(
     named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
     if reformulation is not None and (section := find_section(searched)):
         found = {chunk.chunk_id for each in answered for ranking in each.rankings for chunk in ranking.chunks}
-        numbered = find_numbered(sorted(found), section)
-        named_codes |= {pk: named_codes.get(pk, frozenset()) | {section} for pk in numbered}
+        numbered = find_numbered(sorted(found), *section)
+        named_codes |= {pk: named_codes.get(pk, frozenset()) | {section[1]} for pk in numbered}
     given = find_given(searched, terms) if reformulation is not None else frozenset()
     ordered, rerank_trace = _rank_candidates(answered, plan, named_codes, given, watch)
     candidates = _cut(ordered, plan, known, terms)
@@ -328,10 +328,10 @@ def find_codes(question: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
-def find_section(question: str) -> str:
-    """Return the number of the section, clause or step that the question names; empty if it names none."""
+def find_section(question: str) -> tuple[str, str] | None:
+    """Return noun and number of the section, clause or step that the question names: ("clause", "1.2")."""
     named = _SECTION.search(parse(question).text)
-    return named[1] if named else ""
+    return (named[1].casefold(), named[2]) if named else None
 
 
 def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:

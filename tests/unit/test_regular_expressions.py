@@ -35,8 +35,11 @@ RECORD = Path(__file__).with_name("linear_patterns.txt")
 
 # Patterns made of what is known only at run time, as the place makes them.
 COMPOSED: dict[str, tuple[str, ...]] = {
-    "retrieval/search/passage_rows.py: re.compile(f'{_BEFORE_NUMBER}{re.escape(number)}[.)]?(?= [^\\\\W_])')": (
-        r"(?:^|\n)[ ]{0,24}(?:#{1,6} |[-*] )?(?:[^\W\d_]{2,20} )?3\.2[.)]?(?= [^\W_])",
+    "retrieval/search/passage_rows.py: re.compile(f'(?:^|\\\\n)[ ]{{0,24}}"
+    "(?:#{{1,6}} (?:[^\\\\W\\\\d_]{{2,20}} )?|{item}){re.escape(number)}[.):]?(?= [^\\\\W_]|\\\\n|$)', re.I)": (
+        r"(?i)(?:^|\n)[ ]{0,24}(?:#{1,6} (?:[^\W\d_]{2,20} )?|(?:[-*] )?(?:[^\W\d_]{2,20} )?)3\.2[.):]?"
+        r"(?= [^\W_]|\n|$)",
+        r"(?i)(?:^|\n)[ ]{0,24}(?:#{1,6} (?:[^\W\d_]{2,20} )?|(?:[-*] )?step ?)2[.):]?(?= [^\W_]|\n|$)",
     ),
     "evaluation/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
     "chat/answering/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),

@@ -1,7 +1,7 @@
 """What words an Office file, an OpenDocument file or a book holds, to be compared with the text read of it. PURE.
 
 The readers follow the structure of a file; this follows none: it takes the text of all parts in which a reader of the
-file sees words. A kind of element that no reader thought of is therefore missed here last.
+file sees words. It therefore also finds the words of an element that no reader handles.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.completeness import lost_words
+from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
@@ -37,27 +39,7 @@ _COMMENTS = re.compile(r"word/comments\.xml|ppt/comments/[^/]+\.xml")
 _STYLES = "word/styles.xml"
 _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
-    {
-        "e",
-        "sub",
-        "sup",
-        "num",
-        "den",
-        "p",
-        "h",
-        "tr",
-        "td",
-        "th",
-        "li",
-        "pt",
-        "title",
-        "div",
-        "br",
-        "tab",
-        "s",
-        "line-break",
-        "cell",
-    }
+    "e sub sup num den p h tr td th li pt title div br tab s line-break cell".split()  # noqa: SIM905
 )
 # Elements with words that no reader sees, or that repeat others: codes of fields, deleted text, tables of contents.
 _UNSEEN = frozenset(
@@ -93,10 +75,11 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
             if not kind:
                 continue
             try:
-                root = parse_xml(archive.read(entry))
-                found = _read_part(root, is_office, hiding)
+                root = _parse(archive.read(entry), entry)
             except etree.XMLSyntaxError:
+                counts["unreadable"] += 1
                 continue
+            found = _read_part(root, is_office, hiding)
             counts["comments"] += found.pop("comments", [""]).count("\x01")
             for own, pieces in found.items():
                 if own == "words" and kind in _COUNTED:
@@ -105,6 +88,17 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
                 else:
                     words[kind if own == "words" else own].extend(pieces)
     return tuple(_name(words, counts, extracted.text))
+
+
+def _parse(data: bytes, entry: str) -> etree._Element:
+    """Return the root of a part. A chapter that is no XML is read as a page, as the reader of books does."""
+    try:
+        return parse_xml(data)
+    except etree.XMLSyntaxError:
+        root = parse_html(decode(data, entry, html=True), entry) if entry.endswith(_PAGES) else None
+        if root is None:
+            raise
+        return root
 
 
 def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:

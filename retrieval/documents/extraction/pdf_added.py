@@ -62,7 +62,7 @@ class Added:
             self._members.leave_out("unreadable", file.get_name())
 
     def is_form_elsewhere(self) -> bool:
-        """Return whether the form is one of XFA, whose pages only a program that knows these can make."""
+        """Return whether this is an XFA form, which only Adobe's programs can draw."""
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 

@@ -89,7 +89,7 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 
 
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
-    """Return the rules, as one where one begins at the end of another."""
+    """Return the rules; those that touch end to end are joined to one."""
     merged: list[RuledLine] = []
     for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
         for rule in sorted(row, key=lambda rule: rule.start):

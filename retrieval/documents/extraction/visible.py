@@ -49,7 +49,7 @@ def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     form. What instructs a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # The closest hidden element that each is in, itself included; and the next one around that.
+    # For each element: the closest hidden one, itself or around it, and the next hidden one around that.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:

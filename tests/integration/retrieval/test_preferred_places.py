@@ -104,5 +104,16 @@ def test_the_section_that_the_question_names_comes_first(collection, ingest, que
 
 
 def test_a_question_without_a_named_section_has_none():
-    assert find_section("What is the price in 2026 of part 3.2?") == ""
-    assert find_section("What does § 12 say?") == "12"
+    assert find_section("What is the price in 2026 of part 3.2?") is None
+    assert find_section("What does § 12 say?") == ("§", "12")
+
+
+def test_a_single_number_is_that_of_a_heading_or_of_its_noun(collection, ingest):
+    """Every list has a second item."""
+    filler = "Everybody is asked to read this page with care before the first working day. " * 12
+    ingest(collection, "list.md", f"# Step by step\n\nStep 1 and step 2 of the work:\n\n1. Wait.\n2. Sit.\n\n{filler}")
+    ingest(collection, "steps.md", f"# Start\n\nStep 2: open the valve of the pump.\n\n{filler}")
+    ingest(collection, "chapters.md", f"# Chapter 2 Seals\n\nA seal wears.\n\n{filler}")
+    for question, source in (("What is step 2?", "steps.md"), ("What is chapter 2 about?", "chapters.md")):
+        first = search(question, everything()).hits[0]
+        assert (first.passage.source, [boost.name for boost in first.candidate.boosts]) == (source, ["code=2"])

@@ -171,3 +171,10 @@ def test_rtf_keeps_headings_lists_and_tables():
     assert extracted.title == "Manual"
     with pytest.raises(DocumentRejected, match=r"manual.rtf is damaged, its end is missing"):
         extract(source[:200], "manual.rtf")
+
+
+def test_a_chapter_that_is_no_xml_is_compared_too(make_zip):
+    chapters = {"a.xhtml": "<h1>Pumps</h1><p>They hum.<br> <span style='display:none'>Gate 12</span></p>"}
+    extracted = extract(make_zip(book(chapters)), "pump.epub")
+    assert "They hum." in extracted.text
+    assert {each.kind for each in extracted.left_out} == {"words"}

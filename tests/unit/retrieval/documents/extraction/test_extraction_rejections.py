@@ -36,6 +36,9 @@ def test_invisible_characters_are_removed():
 @pytest.mark.parametrize(
     ("name", "data", "media_type"),
     [
+        ("site.key", b"The key of the site hangs at gate 4.", "text/plain"),
+        ("id.pub", b"The public house opens at nine.", "text/plain"),
+        ("letter.asc", b"Dear Ann, the crane comes on Monday.", "text/plain"),
         ("notes", b"Just words.", "text/plain"),
         ("a.rs", b"fn main() {}", "text/x-rust"),
         ("README.MD", b"# Words", "text/markdown"),
@@ -76,6 +79,8 @@ def test_the_media_type(name, data, media_type):
             b"PK\x05\x06" + bytes(18),
             "a.pages is an Apple Pages document: export it as Word or PDF and upload",
         ),
+        ("a.key", b"PK\x05\x06" + bytes(18), "a.key is an Apple Keynote presentation: export it as PowerPoint or PDF"),
+        ("a.pub", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "a.pub is a Publisher file: export it as PDF"),
         ("a.vsdx", b"w", "a.vsdx is a Visio drawing: export it as PDF"),
         ("..\\..\\x\n<b>.doc", b"w", "<b>.doc is not an old Word document although its name says so"),
     ],
