@@ -190,15 +190,15 @@ def places(source: ContextSource) -> list[QuotableUnit]:
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
-def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
+def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """The sentence, item, row or piece of code of the source's best passage that is closest to the question; None if
     the passage has none.
 
     It is the unit with most of the question's words, rare words counting more. Among units of one block with the same
     words, it is the one that shares most sequences of four letters with the question. That finds the sentence with the
     answer as often as sentence vectors do (docs/quality.md), and encodes nothing. If no unit contains any of the words,
-    as in another language, vectors decide. While the embedder does not answer, the first unit is taken and a warning is
-    logged.
+    as in another language, vectors decide; without ``by_meaning``, the first unit is taken. While the embedder does not
+    answer, it is taken too, and a warning is logged.
     """
     units = places(source)
     if len(units) < 2:
@@ -212,6 +212,8 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
         asked = _stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _stretches(unit.text)).total())
+    if not by_meaning:
+        return first[0]
     first = first[:MOST_COMPARED]
     try:
         vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in first]))

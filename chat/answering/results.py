@@ -9,6 +9,8 @@ from chat.answering.passage import Excerpt, cut_excerpt, render
 from chat.answering.units import QuotableUnit
 from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
+from retrieval.text.sentences import split_sentences
+from retrieval.types import Passage
 
 # At most so many passages are shown beside the first one.
 MOST_ALTERNATIVES = 3
@@ -55,11 +57,19 @@ def cut_results(
     """
     shown: list[Excerpt] = []
     for result in rank_results(question, results, evidence):
-        unit = nearest_unit(question, result)
+        # Vectors of sentences cost as much as the search: the first passage alone is worth them.
+        unit = nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
         shown.append(cut_excerpt(question, unit, is_card=bool(shown) or not is_answered))
         yield shown[-1], unit
+
+
+def find_snippet(question: str, passage: Passage) -> str:
+    """Return the sentence, item or row of a passage with most of the question's words; the first one of those."""
+    text, asked = passage.content, stem_set(question)
+    spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
+    return max((text[start:end] for start, end in spans), key=lambda each: len(asked & stem_set(each)), default="")
 
 
 def as_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:
