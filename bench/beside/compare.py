@@ -33,6 +33,7 @@ LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
 # The site shows its answer and the start of each passage beside it.
 SHOWN, SHOWN_CHARACTERS = 3, 900
+COLUMNS = ["", "first right", "in its first 900 characters", "right among three", "ms, p50", "characters of the first"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +82,18 @@ def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *,
 
 
 def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[Found]) -> list[str]:
-    """Return a row of the table: right first, right among three, milliseconds, characters of the first passage."""
-    right = [
-        [contains_answer(text, question) for text in each.passages]
-        for question, each in zip(questions, found, strict=True)
-    ]
-    first = mean(bool(each) and each[0] for each in right)
-    among = mean(any(each) for each in right)
-    characters = mean(len(each.passages[0]) if each.passages else 0 for each in found)
-    return [
-        name,
-        f"{100 * first:.0f} %",
-        f"{100 * among:.0f} %",
-        f"{median(each.milliseconds for each in found):.0f}",
-        f"{characters:.0f}",
-    ]
+    """Return a row of the table; COLUMNS names its cells."""
+    pairs = list(zip(questions, found, strict=True))
+    first = [each.passages[0] if each.passages else "" for each in found]
+    shares = (
+        mean(contains_answer(text, question) for question, text in zip(questions, first, strict=True)),
+        mean(
+            contains_answer(text[:SHOWN_CHARACTERS], question) for question, text in zip(questions, first, strict=True)
+        ),
+        mean(any(contains_answer(text, question) for text in each.passages) for question, each in pairs),
+    )
+    milliseconds = median(each.milliseconds for each in found)
+    return [name, *(f"{100 * share:.0f} %" for share in shares), f"{milliseconds:.0f}", f"{mean(map(len, first)):.0f}"]
 
 
 def main() -> None:
@@ -147,7 +145,7 @@ def main() -> None:
             )
         )
     print(f"{len(questions)} questions, {len(documents)} documents, embedder {embedder}")
-    print(table(["", "first right", "right among three", "ms, p50", "characters of the first"], rows))
+    print(table(COLUMNS, rows))
 
 
 if __name__ == "__main__":

@@ -200,7 +200,11 @@ def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = Tru
     as in another language, vectors decide; without ``by_meaning``, the first unit is taken. While the embedder does not
     answer, it is taken too, and a warning is logged.
     """
-    units = places(source)
+    return nearest_of(question, places(source), by_meaning=by_meaning)
+
+
+def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
+    """Return that one of the units which is closest to the question; see :func:`nearest_unit`."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
