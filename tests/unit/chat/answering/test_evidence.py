@@ -56,14 +56,14 @@ def test_the_best_of_the_sources_counts_on_each_number():
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
 
 
-def test_a_passage_is_near_that_is_close_and_in_another_language_a_less_close_one_too():
-    asked = replace(trace({1: (0.26, 0.0), 2: (0.5, 0.0), 3: (0.26, 0.0)}), query="When is the clinic open for you?")
-    dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
-    english = [source("The clinic is open and the network is for all of you.", marker=marker) for marker in (2, 3)]
-    assert weigh(asked, english, SCALE).is_near
-    assert not weigh(asked, english[1:], SCALE).is_near
-    assert weigh(asked, [dutch], SCALE).is_near
-    assert not weigh(asked, [dutch], replace(SCALE, across_languages=False)).is_near
+@pytest.mark.parametrize(("cosine", "share", "is_near"), [(0.6, 0.5, True), (0.45, 0.3, True), (0.2, 0.0, False)])
+def test_passages_are_worth_showing_that_come_close(cosine, share, is_near):
+    assert weighed(cosine, share).is_near == is_near
+
+
+def test_by_words_alone_every_passage_is_worth_showing():
+    assert weigh(trace({1: (None, 0.0)}), [source("The pump.")], None).is_near
+    assert not weigh(trace({}), [], SCALE).is_near
 
 
 def test_rows_of_a_table_have_the_language_of_the_text_around_them():
