@@ -22,7 +22,7 @@ from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.distribution import clean_pending_lists
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 from retrieval.text.block import Row
-from retrieval.text.terms import expand_identifiers
+from retrieval.text.terms import document_terms
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -105,10 +105,10 @@ def analysed_fields(
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": document.collection.text_search_configuration,
-        "title": expand_identifiers(document.title),
-        "headings": [expand_identifiers("\n".join(path)) for path in headings],
-        "questions": [expand_identifiers("\n".join(asked)) for asked in questions],
-        "contents": [expand_identifiers(content) for content in contents],
+        "title": document_terms(document.title),
+        "headings": [document_terms("\n".join(path)) for path in headings],
+        "questions": [document_terms("\n".join(asked)) for asked in questions],
+        "contents": [document_terms(content) for content in contents],
         "ordinals": list(ordinals),
         "boosts": FIELD_BOOSTS,
         "k1": settings.BM25_K1,

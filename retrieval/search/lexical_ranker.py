@@ -19,7 +19,7 @@ from retrieval.rights import document_condition, restrict
 from retrieval.search.lexical_query import ROUNDING, LexicalQuery, build_queries, candidates, rarest
 from retrieval.search.plans import SearchPlan
 from retrieval.search.tsquery import MatchesTsQuery, all_of
-from retrieval.text.terms import expand_identifiers, lexeme_dimension
+from retrieval.text.terms import SYMBOL, expand_identifiers, lexeme_dimension
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 
 # A word with what joins it to the next one, so that codes, paths and versions are looked at as a whole.
-_WORD = re.compile(r"\w+(?:[.\-/\\:@#+>'’]{1,3}\w+)*[+#]{0,2}")
+_WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:

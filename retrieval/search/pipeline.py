@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from unicodedata import normalize
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -40,7 +41,7 @@ from retrieval.search.spelling import correct
 from retrieval.search.syntax import parse
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace, StageStatus
 from retrieval.search.vocabulary import CollectionVocabulary
-from retrieval.text.terms import expand_identifiers
+from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.types import (
     Candidate,
     MetadataBoost,
@@ -130,8 +131,10 @@ SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 _WORDS = re.compile(r"\w+")
-# Letters and digits, but no ordinal, decade or measure: 19th, 1970s, 500mg.
-_CODE = re.compile(r"(?!\d+[^\W\d_]{1,3}$)(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
+# Versions, and letters with digits; but no ordinal, decade or measure (19th, 1970s, 500mg), arrow or mathematical sign.
+_CODE = re.compile(
+    rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
+)
 _SECTION = re.compile(
     r"(\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
     r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
@@ -218,7 +221,7 @@ def search(
     SearchUnavailable when no retriever could answer.
     """
     watch = Stopwatch()
-    searched = " ".join(question.replace("\x00", " ").split())
+    searched = " ".join(normalize("NFC", question).replace("\x00", " ").split())
     if not searched:
         raise InvalidQuery(_("The question is empty."))
     used = active_profile() if profile is None else profile
@@ -270,9 +273,10 @@ def search(
     answered = _answered(texts, asked, known)
     watch.lap("scores")
     terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
-    codes = find_codes(searched) if reformulation is not None else frozenset()
+    section = find_section(searched) if reformulation is not None else None
+    codes = find_codes(searched) - {section and section[1]} if reformulation is not None else frozenset()
     named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
-    if reformulation is not None and (section := find_section(searched)):
+    if section is not None:
         found = {chunk.chunk_id for each in answered for ranking in each.rankings for chunk in ranking.chunks}
         numbered = find_numbered(sorted(found), *section)
         named_codes |= {pk: named_codes.get(pk, frozenset()) | {section[1]} for pk in numbered}
@@ -324,7 +328,7 @@ def find_named_collections(question: str, collection_ids: Sequence[int]) -> tupl
 
 def find_codes(question: str) -> frozenset[str]:
     """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
-    words = expand_identifiers(parse(question).text).split()
+    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
