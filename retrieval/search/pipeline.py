@@ -25,6 +25,7 @@ from django.utils.translation import gettext as _
 from retrieval import conf
 from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
+from retrieval.index.closeness import current_calibration
 from retrieval.index.term_statistics import collection_states, learn, read_once
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
@@ -35,12 +36,14 @@ from retrieval.search.classification import classify
 from retrieval.search.fusion import add_searches, boost, fuse, rerank
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
 from retrieval.search.plans import SearchPlan, plan_for
+from retrieval.search.preferences import CONJUNCTIONS, Strengths, is_new_subject, put_own_language_first
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, Known, RetrieverResult, look_up, run_retrievers, threads
 from retrieval.search.spelling import correct
 from retrieval.search.syntax import parse
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace, StageStatus
 from retrieval.search.vocabulary import CollectionVocabulary
+from retrieval.text.language import identify_language
 from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.types import (
     Candidate,
@@ -148,7 +151,6 @@ NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
 SEARCH_WEIGHTS = (0.7, 0.3)
 # A question of so few words seldom stands alone, nor does a longer one that begins with "and".
 FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
-_CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
 # What a passage gains to which a curator gave the question: more than any ranking can make up for.
@@ -251,11 +253,8 @@ def search(
         watch.lap("reformulate")
     joined = join_questions(searched, joined_with)
     named: tuple[str, ...] = ()
-    if reformulation is not None:
-        if len(filters.collections) > 1:
-            named = find_named_collections(searched, filters.collections)
-        before = joined_with[-1] if joined_with and not named else None
-        tuned = replace(tuned, metadata_boosts=(*tuned.metadata_boosts, *_place_boosts(named, before)))
+    if reformulation is not None and len(filters.collections) > 1:
+        named = find_named_collections(searched, filters.collections)
     classification = classify(searched)
     plan = plan_for(
         tuned,
@@ -272,6 +271,11 @@ def search(
     known = look_up(asked, plan)
     answered = _answered(texts, asked, known)
     watch.lap("scores")
+    lists = _fused(answered, plan)
+    strengths = _strengths(searched, answered[0], lists) if reformulation is not None else None
+    if len(lists) > 1 and strengths and is_new_subject(searched, lists[0], lists[1], strengths):
+        answered, known, joined, joined_with = [replace(answered[0], weight=1.0)], known[:1], "", ()
+        lists = _fused(answered, plan)
     terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
     section = find_section(searched) if reformulation is not None else None
     codes = find_codes(searched) - {section and section[1]} if reformulation is not None else frozenset()
@@ -281,7 +285,11 @@ def search(
         numbered = find_numbered(sorted(found), *section)
         named_codes |= {pk: named_codes.get(pk, frozenset()) | {section[1]} for pk in numbered}
     given = find_given(searched, terms) if reformulation is not None else frozenset()
-    ordered, rerank_trace = _rank_candidates(answered, plan, named_codes, given, watch)
+    before = joined_with[-1] if joined_with and not named else None
+    boosts = _place_boosts(named, before) if reformulation is not None else []
+    ordered, rerank_trace = _rank_candidates(answered, lists, plan, boosts, named_codes, given, watch)
+    if strengths is not None:
+        ordered = put_own_language_first(ordered, strengths)
     candidates = _cut(ordered, plan, known, terms)
     hits = _load_hits(candidates)
     watch.lap("load")
@@ -363,7 +371,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 def search_weights(question: str) -> tuple[float, float]:
     """The weights of the question alone and of the joined text; they sum to 1."""
     words = question.casefold().split()
-    most = FEW_WORDS_AFTER_AND if _CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
+    most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
     return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
 
 
@@ -392,33 +400,54 @@ def _answered(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
+def _fused(searches: Sequence[_Search], plan: SearchPlan) -> list[list[Candidate]]:
+    """The ranking of each search, over the candidates of all."""
+    with span("search.fusion"):
+        ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
+        return [
+            fuse(plan, each.rankings, each.known.scores, ids, _largest_share(each.known.word_shares, ids))
+            for each in searches
+        ]
+
+
+def _largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
+    return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
+
+
+def _strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
+    """How strong the candidates are; None if there are none, or if the embedder's cosines have no scale."""
+    calibration = current_calibration()
+    if calibration is None or not lists[0]:
+        return None
+    known = search.known
+    return Strengths(calibration, identify_language(question), known.word_shares, known.languages)
+
+
 def _rank_candidates(
     searches: Sequence[_Search],
+    lists: Sequence[list[Candidate]],
     plan: SearchPlan,
+    places: Sequence[MetadataBoost],
     codes: Mapping[int, AbstractSet[str]],
     given: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata and by the question's ``codes``, and reranked.
-    Those to which the question was ``given`` come first."""
+    """The candidates, best first: fused, boosted by their metadata, their ``places`` and the question's ``codes``, and
+    reranked. Those to which the question was ``given`` come first."""
     tuned = plan.settings
     with span("search.fusion"):
-        ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
-        lists = [
-            fuse(plan, each.rankings, each.known.scores, ids, max(each.known.word_shares.values(), default=1.0))
-            for each in searches
-        ]
         fused = lists[0]
         if len(lists) > 1:
             fused = add_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
         # Those of a setting stand here, before the metadata are read.
-        boosts = [*tuned.metadata_boosts]
+        boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
         boosts += [GIVEN] if given else []
         if boosts:
+            ids = {each.chunk_id for each in fused}
             metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value
