@@ -50,7 +50,15 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     list_filter = ["visibility", "text_search_configuration"]
     search_fields = ["name", "slug"]
     prepopulated_fields = {"slug": ["name"]}
-    fields = ("name", "slug", "description", "text_search_configuration", "visibility")
+    fields = (
+        "name",
+        "slug",
+        "description",
+        "text_search_configuration",
+        "visibility",
+        "is_searched_by_name",
+        "suggested_questions",
+    )
     readonly_fields = ("languages", "documents", "passages", "created_at")
     inlines = [GrantInline]
 

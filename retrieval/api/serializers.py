@@ -343,6 +343,8 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
             "text_search_configuration",
             "languages",
             "visibility",
+            "is_searched_by_name",
+            "suggested_questions",
             "documents",
             "passages",
             "created_at",

@@ -31,4 +31,20 @@ class Migration(migrations.Migration):
             "FROM retrieval_collection WHERE id = collection_id",
             migrations.RunSQL.noop,
         ),
+        migrations.AddField(
+            model_name='collection',
+            name='is_searched_by_name',
+            field=models.BooleanField(db_default=False, default=False, help_text='Questions of all documents leave it out.', verbose_name='searched only when it is chosen'),
+        ),
+        migrations.AddField(
+            model_name='collection',
+            name='suggested_questions',
+            field=models.TextField(blank=True, db_default='', default='', help_text='One a line. The first three are offered on the front page; without any, the site looks for some.', verbose_name='suggested questions'),
+        ),
+        # The handbook that a first run has loaded.
+        migrations.RunSQL(
+            "UPDATE retrieval_collection SET is_searched_by_name = true "
+            "WHERE slug = 'handbook' AND description = 'What this site does and how to run it.'",
+            migrations.RunSQL.noop,
+        ),
     ]

@@ -168,6 +168,19 @@ class Collection(models.Model):
         default=Visibility.PUBLIC,
         help_text=_("In addition to the people and groups listed below."),
     )
+    is_searched_by_name = models.BooleanField(
+        _("searched only when it is chosen"),
+        default=False,
+        db_default=False,
+        help_text=_("Questions of all documents leave it out."),
+    )
+    suggested_questions = models.TextField(
+        _("suggested questions"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("One a line. The first three are offered on the front page; without any, the site looks for some."),
+    )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     objects = CollectionQuerySet.as_manager()
