@@ -34,18 +34,14 @@ COLLECTIONS = {
 }
 SEARCHED_BY_NAME = "handbook"
 SUGGESTED = {
-    "handbook": ["How do I add documents?", "How are passages ranked?", "How do I make a backup?"],
-    "parts": [
-        "How heavy is the MX-9920-W?",
-        "What does E-041 mean and what should I do?",
-        "What does the warranty cover?",
-    ],
+    "handbook": ["How do I add documents?", "Who may read a collection?", "How do I make a backup?"],
+    "parts": ["How heavy is the MX-9920-W?", "What does E-041 mean?", "What does the warranty cover?"],
     "lingo": [
+        "How does forEach work?",
         "What is the difference between addVar and setVar?",
-        "How do loops work in Lingo?",
         "What does load_index return?",
     ],
-    "ziekenhuis": ["Wat zijn de bezoekuren?", "Wat is een cardioversie?", "Waar kan ik parkeren?"],
+    "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
 }
 
 

@@ -26,7 +26,15 @@ from retrieval import conf
 from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
 from retrieval.index.closeness import current_calibration
-from retrieval.index.term_statistics import collection_states, learn, read_once
+from retrieval.index.term_statistics import (
+    by_configuration,
+    collection_states,
+    frequencies_in,
+    learn,
+    lexemes_of,
+    passages_in,
+    read_once,
+)
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
 from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS, begin_at_zero
@@ -146,6 +154,8 @@ _SECTION = re.compile(
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
+# A name of one word is rare if so many of the passages elsewhere hold it.
+RARE_SHARE = 0.01
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
@@ -325,13 +335,29 @@ def search(
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
-    """The slugs of the collections whose name or slug the question contains as whole words."""
+    """The slugs of the collections whose name or slug the question contains as whole words. A name of one word has to
+    be rare: no ordinary word such as "parts", and hardly in the passages of the other collections.
+    """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
-    return tuple(
-        state.names[0]
-        for state in collection_states(collection_ids)
-        if any(f" {' '.join(_WORDS.findall(name.casefold()))} " in said for name in state.names)
-    )
+    named = []
+    for state in collection_states(collection_ids):
+        others = [pk for pk in collection_ids if pk != state.pk]
+        names = [_WORDS.findall(name.casefold()) for name in state.names]
+        if any(
+            f" {' '.join(words)} " in said and (len(words) > 1 or _is_rare(words[0], others))
+            for words in names
+            if words
+        ):
+            named.append(state.names[0])
+    return tuple(named)
+
+
+def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
+    if CollectionVocabulary(collection_ids).is_ordinary(word):
+        return False
+    lexemes = set().union(*lexemes_of([word], list(by_configuration(collection_ids))).values())
+    found = frequencies_in(collection_ids, lexemes)
+    return max(found.values(), default=0) <= RARE_SHARE * passages_in(collection_ids)
 
 
 def find_codes(question: str) -> frozenset[str]:

@@ -43,6 +43,13 @@ def test_parts_of_words_and_of_names_name_no_collection(handbooks, question):
     assert search(question, everything()).trace.named_collections == ()
 
 
+@pytest.mark.parametrize("name", ["Parts", "Documents", "Trips"])
+def test_an_ordinary_word_names_no_collection(handbooks, name):
+    Collection.objects.filter(slug="globex").update(name=name, slug=name.lower())
+    question = f"Which {name.lower()} has one at initech?"
+    assert search(question, everything()).trace.named_collections == ("initech",)
+
+
 def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks):
     question, asked = "and who books trips?", "How many days of holiday has one?"
 
