@@ -102,7 +102,8 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
 def configuration_of(document: Document) -> str:
     """The text-search configuration of the document's passages: that of its collection, or of its own language.
 
-    With `auto`, a document in no known language has that of most documents of its collection; without one, `simple`.
+    With `auto`, a document whose language does not show, such as one of figures, has that of most documents of its
+    collection, or English; one in a language without a configuration has `simple`.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -111,7 +112,7 @@ def configuration_of(document: Document) -> str:
         return CONFIGURATION_BY_CODE.get(document.language, TextSearchConfiguration.SIMPLE).value
     others = Document.objects.filter(collection=document.collection_id, language__in=CONFIGURATION_BY_CODE)
     counted = others.values_list("language").annotate(number=Count("pk")).order_by("-number", "language")
-    return next((CONFIGURATION_BY_CODE[code].value for code, _ in counted), TextSearchConfiguration.SIMPLE.value)
+    return next((CONFIGURATION_BY_CODE[code].value for code, _ in counted), TextSearchConfiguration.ENGLISH.value)
 
 
 def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
