@@ -124,3 +124,22 @@ def test_a_single_number_is_that_of_a_heading_or_of_its_noun(collection, ingest)
     for question, source in (("What is step 2?", "steps.md"), ("What is chapter 2 about?", "chapters.md")):
         first = search(question, everything()).hits[0]
         assert (first.passage.source, [boost.name for boost in first.candidate.boosts]) == (source, ["code=2"])
+
+
+def test_what_is_in_the_questions_language_comes_before_what_is_in_another(ingest):
+    mixed = Collection.objects.create(slug="mixed", name="Mixed")
+    ingest(mixed, "guarantee.md", "# Guarantee\n\nThe guarantee on a pump covers faults and is valid for two years.")
+    ingest(mixed, "terms.md", "# Terms\n\nYou have to register the pump, or the guarantee is valid for a year.")
+    ingest(mixed, "hours.md", "# Hours\n\nThe shop is open from nine to five, and on Sunday it is closed.")
+    text = (
+        "# Pump guarantee\n\nDe vraag “How long is the pump guarantee valid?” krijgen wij van iedereen die bij ons een "
+        "pomp heeft gekocht, maar het antwoord staat niet in deze brief: dat staat op de website van de fabriek."
+    )
+    dutch = ingest(mixed, "garantie.md", text)
+    result = search("How long is the pump guarantee valid?", everything())
+    found = [hit.passage.source for hit in result.hits]
+    assert dutch.language == "nl"
+    assert set(found[:2]) == {"guarantee.md", "terms.md"}
+    assert found[2] == "garantie.md"
+    for hit in result.hits[:2]:
+        assert [boost.name for boost in hit.candidate.boosts] == ["language=en"]
