@@ -25,6 +25,7 @@ from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
+from retrieval.search.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
 from retrieval.types import GIVEN_QUESTION, Retriever
 
@@ -123,14 +124,18 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    if foreign:
-        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in foreign)
+    # One in the question's own language that is close, and closer, comes before them.
+    own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
+    least = own if own >= PASSABLE_CLOSENESS else -math.inf
+    across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
+    if across:
+        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
     alone = {
         marker
         for marker, near in closeness.items()
         if _answerable(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
-            | ({"foreign_closeness": near} if marker in foreign else {})
+            | ({"foreign_closeness": near} if marker in across else {})
         )
         >= ANSWERABLE
     }

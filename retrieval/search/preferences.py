@@ -78,17 +78,19 @@ def is_new_subject(
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
     """The candidates, best first: passable ones in the question's language before all that are in another.
 
-    They gain what the best of these is ahead of them. A passage with a boost, such as for a code, stays where it is.
+    Passable is what is close, and strong or closer than all of these: it may use other words than the question. They
+    gain what the best of these is ahead of them. A passage with a boost, such as for a code, stays where it is.
     """
-    foreign = [each.score for each in ranked if strengths.is_foreign(each) and not each.boosts]
+    foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
+    closest = max(map(strengths.closeness, foreign), default=math.inf)
     own = [
         each
         for each in ranked
         if strengths.languages.get(each.chunk_id) == strengths.language
-        and strengths.of(each) >= PASSABLE
-        and strengths.closeness(each) >= PASSABLE_CLOSENESS
+        and (closeness := strengths.closeness(each)) >= PASSABLE_CLOSENESS
+        and (strengths.of(each) >= PASSABLE or closeness >= closest)
     ]
-    lag = max(foreign, default=-math.inf) - min((each.score for each in own), default=math.inf)
+    lag = max((each.score for each in foreign), default=-math.inf) - min((each.score for each in own), default=math.inf)
     if lag < 0:
         return list(ranked)
     # The scores of equal passages differ in their last digit.

@@ -64,6 +64,16 @@ def test_near_passages_are_the_closest_and_in_another_language_less_close_ones_t
     assert weigh(asked, [dutch, *english], replace(SCALE, across_languages=False)).near == (2,)
 
 
+def test_a_passage_in_another_language_does_not_answer_before_one_as_close_in_the_questions_own():
+    asked = replace(trace({1: (0.32, 0.0), 2: (0.45, 0.0)}), query="When is the clinic open for you?")
+    dutch = source("De polikliniek is op maandag open en het netwerk is voor iedereen.", marker=1)
+    english = source("The clinic is open and the network is for all of you.", marker=2)
+    assert weigh(asked, [dutch], SCALE).alone == {1}
+    evidence = weigh(asked, [dutch, english], SCALE)
+    assert not evidence.is_answerable
+    assert (evidence.alone, evidence.near) == (frozenset(), (2, 1))
+
+
 def test_rows_of_a_table_have_the_language_of_the_text_around_them():
     rows = source("De bezoekuren zijn voor iedereen.\n\n| C4 | 10.00 – 20.00 |")
     rows = replace(rows, block=replace(rows.block, best=replace(rows.block.best, content="| C4 | 10.00 – 20.00 |")))
