@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from retrieval.index.closeness import Calibration
 
 PASSABLE, PASSABLE_CLOSENESS = 1.0, 0.5
+# What ranks lower is not shown, and displaces nothing.
+SHOWN = 8
 # A question in a conversation begins a new subject if what it finds alone is this strong, and so much stronger than
 # what it finds together with the questions before it (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER = 1.2, 0.8
@@ -78,30 +80,33 @@ def is_new_subject(
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
     """The candidates, best first: passable ones in the question's language before all that are in another.
 
-    Passable is what is close, and strong or closer than all of these: it may use other words than the question. They
-    gain what the best of these is ahead of them. A passage with a boost, such as for a code, stays where it is.
+    Passable is what is close, and strong or closer than all of these: it may use other words than the question. These
+    lose what the best of them is ahead. A passage with a boost, such as for a code, stays where it is.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
     closest = max(map(strengths.closeness, foreign), default=math.inf)
     own = [
-        each
-        for each in ranked
+        each.score
+        for each in ranked[:SHOWN]
         if strengths.languages.get(each.chunk_id) == strengths.language
         and (closeness := strengths.closeness(each)) >= PASSABLE_CLOSENESS
         and (strengths.of(each) >= PASSABLE or closeness >= closest)
     ]
-    lag = max((each.score for each in foreign), default=-math.inf) - min((each.score for each in own), default=math.inf)
-    if lag < 0:
+    lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
+    if lead < 0:
         return list(ranked)
     # The scores of equal passages differ in their last digit.
-    gain = BoostScore(f"language={strengths.language}", lag * (1 + 1e-9) + 1e-9)
-    raised = {each.chunk_id for each in own}
+    loss = -lead * (1 + 1e-9) - 1e-9
+    behind = {each.chunk_id for each in foreign}
     return sorted(
-        (
-            replace(each, score=math.fsum([each.score, gain.contribution]), boosts=(*each.boosts, gain))
-            if each.chunk_id in raised
-            else each
-            for each in ranked
-        ),
-        key=lambda each: (-each.score, each.chunk_id),
+        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked), key=_order
     )
+
+
+def _put_behind(candidate: Candidate, loss: float, strengths: Strengths) -> Candidate:
+    boost = BoostScore(f"language={strengths.languages[candidate.chunk_id]}", loss)
+    return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
+
+
+def _order(candidate: Candidate) -> tuple[float, int]:
+    return -candidate.score, candidate.chunk_id

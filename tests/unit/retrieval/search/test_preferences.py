@@ -48,13 +48,14 @@ def test_passable_passages_in_the_questions_language_come_first():
     ranked = [candidate(pk, 5.0 - pk, closeness=closeness) for pk, closeness in enumerate([0.6, 0.5, 0.8, 0.1, 0.9])]
     languages = {0: "nl", 1: "nl", 2: "en", 3: "en", 4: "en"}
     found = put_own_language_first(ranked, strengths(dict.fromkeys(range(5), 0.4), languages))
-    assert order(found) == [2, 4, 0, 1, 3]
-    assert [each.boosts[0].name for each in found[:2]] == ["language=en"] * 2
-    assert found[0].score - found[1].score == 2.0
+    # Those in the question's language keep their order.
+    assert order(found) == [2, 3, 4, 0, 1]
+    assert [[boost.name for boost in each.boosts] for each in found] == [[], [], [], ["language=nl"], ["language=nl"]]
+    assert found[3].score - found[4].score == 1.0
     # In other words than the question: as long as they are as close as the closest in another language.
-    assert order(put_own_language_first(ranked, strengths({}, languages))) == [2, 4, 0, 1, 3]
-    ranked[0] = candidate(0, 5.0, closeness=0.85)
-    assert order(put_own_language_first(ranked, strengths({}, languages))) == [4, 0, 1, 2, 3]
+    assert order(put_own_language_first(ranked, strengths({}, languages))) == [2, 3, 4, 0, 1]
+    ranked[0] = candidate(0, 5.0, closeness=0.95)
+    assert order(put_own_language_first(ranked, strengths({}, languages))) == [0, 1, 2, 3, 4]
 
 
 def test_a_passage_with_a_boost_and_one_in_an_unknown_language_stay_where_they_are():
