@@ -25,6 +25,7 @@ from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
+from retrieval.search.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
 from retrieval.types import GIVEN_QUESTION, Retriever
 
@@ -55,6 +56,22 @@ NEAR = 0.2
 # Of units that hold no word of the question, the vectors of this many are compared.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
+_ASKING = r"(?:how|what|when|where|which|who|whose|why|is|are|does|do|did|can|could|may|must|should|will"
+_ASKING += r"|hoe|wat|wanneer|waar|welke?|wie|waarom|kan|mag|moet|is|zijn|heeft)"
+_OPENING = re.compile(rf"[^,:]+[,:]\s+(?={_ASKING}\b)", re.IGNORECASE)
+_CLOSING = re.compile(r",\s+(?:please\s+)?[^\W\d_]+\s*\?$")
+_CONTRACTED = re.compile(r"['’](?:m|d|ll|ve|re|t)\b", re.IGNORECASE)
+_CALENDAR = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+    januari februari maart mei juni juli augustus oktober mrt okt
+    mondays tuesdays wednesdays thursdays fridays saturdays sundays
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +127,18 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    if foreign:
-        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in foreign)
+    # One in the question's own language that is close, and closer, comes before them.
+    own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
+    least = own if own >= PASSABLE_CLOSENESS else -math.inf
+    across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
+    if across:
+        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
     alone = {
         marker
         for marker, near in closeness.items()
         if _answerable(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
-            | ({"foreign_closeness": near} if marker in foreign else {})
+            | ({"foreign_closeness": near} if marker in across else {})
         )
         >= ANSWERABLE
     }
@@ -152,17 +173,34 @@ def _is_given(candidate: Candidate | None) -> bool:
 def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """The names and abbreviations of an English or Dutch question that no document searched has, not even nearly so
     spelt: words with a capital that does not begin a sentence. In other languages, and where all ``sources`` are in
-    another one than the question, which may call Monday otherwise, only words with a capital within, such as WiFi.
+    another one than the question, only words with a capital within, such as WiFi.
+
+    Days and months, contractions and names mentioned in passing do not count: those outside the clause that asks.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
     # In German, every noun has a capital.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
-    found = [word for word in _WORD.finditer(trace.query) if word[0].lower() in unknown]
+    start, end = _asking_clause(trace.query)
+    found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
     return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query, capitals_are_names)))
 
 
+def _asking_clause(question: str) -> tuple[int, int]:
+    """Where the last sentence that asks begins and ends, without an address or a remark before or behind it."""
+    sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
+    asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
+    start, end = (asking or sentences or [(0, len(question))])[-1]
+    if (opening := _OPENING.match(question, start, end)) is not None:
+        start = opening.end()
+    if (closing := _CLOSING.search(question, start, end)) is not None:
+        end = closing.start()
+    return start, end
+
+
 def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bool:
+    if word[0].lower() in _CALENDAR or _CONTRACTED.match(question, word.end()) or question[: word.start()][-1:] in "'’":
+        return False
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
     # "I" always has a capital, and Dutch documents lack it.
     is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
