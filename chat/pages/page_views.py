@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from itertools import chain, islice, zip_longest
@@ -182,6 +182,17 @@ def suggestions(user: object, chosen: str = "") -> list[tuple[str, Collection]]:
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
 
 
+def questions_of(document: Document) -> list[tuple[str, Collection]]:
+    """The most specific questions that passages of one document answer."""
+    asking = (
+        Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
+    )
+    rows = asking.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]
+    found = {question for path, written in rows for question in _standalone_questions(path, written)[:1]}
+    best = sorted(found, key=_specificity, reverse=True)[:MOST_OF_A_COLLECTION]
+    return [(question, document.collection) for question in best]
+
+
 def _curated(collection: Collection) -> list[str]:
     lines = (" ".join(line.split()) for line in collection.suggested_questions.splitlines())
     return list(filter(None, lines))[:MOST_OF_A_COLLECTION]
@@ -316,7 +327,7 @@ def page(
         "turns_before": [
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
-        "suggestions": [] if conversation else suggestions(request.user, scope["wanted_collection"]),
+        "suggestions": [] if conversation else _suggestions_within(request.user, scope),
         "error": error,
         "question": question,
         **sidebar(request, shown=request.path),
@@ -326,6 +337,11 @@ def page(
     return render(request, "chat/chat.html", context, status=status)
 
 
+def _suggestions_within(user: object, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
+    document = scope["wanted_document"]
+    return questions_of(document) if document is not None else suggestions(user, scope["wanted_collection"])
+
+
 def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
     """The scope of the next question: that of the form or the address, or else that of the last question."""
     asked = request.POST or request.GET
@@ -333,7 +349,7 @@ def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str,
     if conversation and "collection" not in asked:
         document = str(conversation.document_id or "")
         collection = conversation.collection.slug if conversation.collection else ""
-    readable = Document.objects.readable_by(request.user)
+    readable = Document.objects.readable_by(request.user).select_related("collection")
     found = readable.filter(pk=int(document[:18])).first() if document.isdecimal() else None
     return {"wanted_collection": collection, "wanted_document": found}
 

@@ -79,3 +79,13 @@ def test_the_front_page_suggests_three_questions_of_a_collection(collections, cl
 def test_the_demo_has_its_own():
     assert SUGGESTED.keys() == COLLECTIONS.keys()
     assert all(len(questions) == 3 for questions in SUGGESTED.values())
+
+
+def test_a_page_of_one_document_suggests_that_documents_questions(collections, client):
+    _guide, pumps = collections
+    document = pumps.documents.get(title="Pumps")
+    page = client.get(f"/?document={document.pk}").content.decode()
+    suggested = page.partition('id="suggestions"')[2]
+    assert suggested.count('name="question"') == 1
+    assert "How often is the wet-rotor pump cleaned?" in suggested
+    assert f'name="document" value="{document.pk}"' in suggested
