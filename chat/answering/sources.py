@@ -20,6 +20,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
+from retrieval.tables.showing import show_table
 from retrieval.tables.stored_tables import name_tables
 from retrieval.text.language import detect_language
 from retrieval.types import Passage, SearchFilters, SearchMethod, Turn
@@ -164,7 +165,17 @@ def find_sources(
     searched = result.trace.query
     with span("tables"):
         found = [hit.passage for hit in result.hits]
-        computed = answer_from_tables(searched, filters, found, detect_language(searched))
+        language = detect_language(searched)
+        computed = answer_from_tables(searched, filters, found, language)
+        table = show_table(searched, filters, found, language)
     if computed is not None:
         sources = cite_rows(computed, sources)
-    return AnswerDraft(question, sources, context, result.trace, profile_version=profile.version_id, computed=computed)
+    return AnswerDraft(
+        question,
+        sources,
+        context,
+        result.trace,
+        profile_version=profile.version_id,
+        computed=computed,
+        table=table,
+    )

@@ -155,6 +155,12 @@ class KnownTable:
         words = self.words_of_column(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
+    @cached_property
+    def measures(self) -> Sequence[int]:
+        """The columns of numbers that can be ranked."""
+        numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
+        return [at for at in numbers if not self.is_ordinal(at)]
+
     def words_of_column(self, at: int) -> list[str]:
         """The words of the column's name in the singular, without those of grammar and the unit at the end; empty for a
         column without a name."""

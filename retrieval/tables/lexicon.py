@@ -98,6 +98,13 @@ def show_name(name: str) -> str:
     return " ".join(words) or name
 
 
+def label_of(name: str) -> str:
+    """A column's name with its unit in brackets: ``weight_g`` is weight (g)."""
+    shown, words = show_name(name), words_of_name(name)
+    is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
+    return f"{shown} ({words[-1]})" if is_cut else shown
+
+
 class Word(Enum):
     """What a word, or a phrase, does in a question."""
 

@@ -75,3 +75,35 @@ class TableResult:
     def is_computed(self) -> bool:
         """Whether a value is stated; not so where rows that match are shown without a claim."""
         return self.operation is not Operation.ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class TableDocument:
+    """The document that a shown table is from; ``url`` is its address on the web, ``collection`` a slug."""
+
+    id: int
+    title: str
+    url: str
+    collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A part of a table that is shown as a result, in the form of the API.
+
+    ``rows`` have the texts of the cells in the order of the ``columns``. Of all ``row_count`` rows, ``matched`` meet
+    the ``conditions``, which say in words how the question was understood; the ``shown`` ones begin with them.
+    ``sorted_by`` is one of the columns, or empty. ``url`` is the page where a reader filters and sorts the table.
+    """
+
+    document: TableDocument
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    row_count: int
+    matched: int
+    shown: int
+    sorted_by: str
+    url: str
+    conditions: tuple[str, ...] = ()
+    descending: bool = False

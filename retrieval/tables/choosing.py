@@ -1,0 +1,166 @@
+"""The part of a table that is shown for a question: its rows, filtered and ordered as far as the question was
+understood, and the columns that matter. PURE.
+
+Nothing is claimed by it: rows that fit come first, then those that share most words with the question.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+
+from retrieval.tables.grammar import Condition, TableReading, read_question
+from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty
+from retrieval.tables.lexicon import GRAMMAR_WORDS, Word, singular, tokenize
+from retrieval.tables.linking import Kind, link
+from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.results import Operation
+
+MOST_COLUMNS = 6
+MOST_ROWS = 10
+# A table of so many rows is shown whole.
+WHOLE_ROWS = 15
+
+Nearness = Callable[[str, Sequence[int]], Sequence[float]]
+"""How near in meaning each of these columns is to a text; higher is nearer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChoice:
+    """``rows`` are those shown: the first of the ``matched`` rows that meet the ``conditions``, then others. They come
+    by the column ``order``, the highest first, or with ``is_least`` the lowest; None for another order.
+    """
+
+    columns: tuple[int, ...]
+    rows: tuple[KnownRow, ...]
+    matched: int
+    conditions: tuple[Condition, ...] = ()
+    order: int | None = None
+    is_least: bool = False
+
+
+def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
+    """``near_rows`` are the ordinals of rows that a search found, the best first."""
+    reading = _read(question, table, nearness)
+    rows = [row for row in _load_rows(reading, table) if row.is_of_data]
+    matching = rows
+    conditions: list[Condition] = []
+    for condition in reading.conditions:
+        fitting = [row for row in matching if condition.holds(row.values[condition.column])]
+        if fitting:
+            matching, conditions = fitting, [*conditions, condition]
+    scores = _score(question, rows, near_rows)
+    matching = _arrange(matching, scores, reading)
+    shown = matching[: _room(table)]
+    if len(shown) < _room(table):
+        chosen = {row.ordinal for row in matching}
+        others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
+        shown += others[: _room(table) - len(shown)]
+    return TableChoice(
+        _choose_columns(question, reading, table, nearness),
+        tuple(shown),
+        len(matching),
+        tuple(conditions),
+        reading.order,
+        reading.is_least or reading.operation is Operation.LEAST,
+    )
+
+
+def weigh_names(question: str, table: KnownTable) -> float:
+    """How surely the question is about the table, by the cells, columns and words of its caption that it names."""
+    weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
+    weight = 0.0
+    for span in link(question, table, partly=True) or []:
+        weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
+    return weight
+
+
+def _room(table: KnownTable) -> int:
+    return WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
+
+
+def _read(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
+    """What is certain, else what the question names; with an extreme of no column that is named, the nearest one."""
+    reading = read_question(question, table)
+    if reading is None or reading.operation is Operation.COMPARE:
+        reading = read_rows(question, table) or TableReading(Operation.ROWS)
+    if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
+        word, said = extreme
+        numbers = [
+            at for at, column in enumerate(table.columns) if column.kind == "number" and not table.is_ordinal(at)
+        ]
+        near = dict(zip(numbers, nearness(said, numbers) if numbers else (), strict=True))
+        if near:
+            order = max(numbers, key=lambda column: (near[column], -column))
+            reading = replace(reading, order=order, is_least=word is Word.LEAST)
+    return reading
+
+
+def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
+    """The extreme that is asked for, and the word that says of what: the one behind it, or else its own."""
+    spans = link(question, table, partly=True) or []
+    for at, span in enumerate(spans):
+        if span.word in (Word.MOST, Word.LEAST):
+            behind = spans[at + 1 : at + 2]
+            said = behind[0] if behind and behind[0].kind is Kind.OTHER else span
+            return span.word, question[said.start : said.end]
+    return None
+
+
+def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
+    columns = {condition.column for condition in reading.conditions}
+    if reading.order is not None:
+        columns.add(reading.order)
+    return table.read_rows(columns) if columns else table.named_rows
+
+
+def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
+    """By the number asked for, then by what the rows share with the question, then as in the table."""
+
+    def key(row: KnownRow) -> tuple[float, float, int]:
+        number = 0.0
+        if reading.order is not None:
+            value = row.values[reading.order]
+            is_number = isinstance(value, float | int) and not isinstance(value, bool)
+            number = float(value) if is_number else float("-inf")  # type: ignore[arg-type]
+            if (reading.is_least or reading.operation is Operation.LEAST) and is_number:
+                number = -number
+        return -number, -scores.get(row.ordinal, 0.0), row.ordinal
+
+    return sorted(rows, key=key)
+
+
+def _score(question: str, rows: Sequence[KnownRow], near_rows: Sequence[int]) -> dict[int, float]:
+    """By ordinal: the sum of the weights of the question's words in the row, rare ones weighing more."""
+    asked = {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}
+    words = {row.ordinal: _words(row) & asked for row in rows}
+    counts = Counter(word for found in words.values() for word in found)
+    scores = {
+        ordinal: sum(log(1 + len(rows) / counts[word]) for word in found) for ordinal, found in words.items() if found
+    }
+    for place, ordinal in enumerate(near_rows):
+        scores[ordinal] = scores.get(ordinal, 0.0) + 1 / (1 + place)
+    return scores
+
+
+def _words(row: KnownRow) -> set[str]:
+    texts = (value if isinstance(value, str) else _plain(value) for value in row.values if not is_empty(value))
+    return {singular(token.norm) for text in texts for token in tokenize(text)}
+
+
+def _plain(value: object) -> str:
+    return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
+
+
+def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
+    """The column that names a row, those that the question asks for or names, then the nearest."""
+    subject = table.subject if table.subject is not None else 0
+    named = [reading.order, reading.answer, *(each.column for each in reading.conditions), *reading.shown]
+    chosen = list(dict.fromkeys([subject, *(column for column in named if column is not None)]))
+    left = [column for column in range(len(table.columns)) if column not in chosen]
+    if len(chosen) + len(left) > MOST_COLUMNS:
+        near = dict(zip(left, nearness(question, left), strict=True))
+        left.sort(key=lambda column: (-near[column], column))
+    return tuple([*chosen, *left][:MOST_COLUMNS])
