@@ -20,11 +20,12 @@ from chat.conversations import rights
 from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
-from chat.pages.cards import build_cited, passage_url
+from chat.pages.cards import build_cited
 from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
 from retrieval.exceptions import ImproperModel, RetrievalError
 from retrieval.infrastructure.chat_endpoint import ChatEndpoint
 from retrieval.infrastructure.record import tell
+from retrieval.passage_address import passage_url
 from retrieval.sources.network import resolve
 from retrieval.sources.options import SecretField, warn_of_removed_secret
 
@@ -134,7 +135,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         match = request.resolver_match
         if match is not None and match.url_name == "chat_answer_changelist":
             # A page of explanations would be megabytes.
-            return answers.defer("trace", "sources", "text", "near", "choices")
+            return answers.defer("trace", "sources", "text", "alternatives", "choices")
         return answers
 
     @admin.display(description=_("status"), ordering="status")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from retrieval.dataclass_json import from_json
@@ -126,6 +127,9 @@ class AnswerDraft:
     """An answer while it is written: the search result for its ``question``, which is complete in itself, and the text
     so far.
 
+    ``results`` are the hits of the search, best first, each as a source of its own, with the text around it.
+    ``sources`` are those that the text cites by marker: the results, or for a language model the context's blocks.
+
     ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None if it was not
     estimated; ``evidence`` has the numbers it was estimated from. ``profile_version`` is the stored search profile's,
     None for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the
@@ -144,6 +148,7 @@ class AnswerDraft:
     sources: tuple[ContextSource, ...]
     context: AssembledContext
     trace: SearchTrace
+    results: tuple[ContextSource, ...] = ()
     profile_version: int | None = None
     computed: TableResult | None = None
     table: ShownTable | None = None
@@ -183,14 +188,28 @@ class Withdrawn:
     """All tokens before it were no answer: the model's server showed later that they were a thought."""
 
 
+class AnswerState(StrEnum):
+    """How sure the site is: the documents answer, some passages come close, or nothing does."""
+
+    ANSWER = "answer"
+    CLOSEST = "closest"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True)
-class NearPlace:
-    """A place close to a question without an answer: ``quote`` is ``text[start:end]`` of the document."""
+class Alternative:
+    """A further result of the search, shown below the answer or in its place.
+
+    ``text`` is the part of the passage that a reader wants, as Markdown. ``quote`` is ``text[start:end]`` of the
+    document, the place closest to the question. ``score`` is the search's; higher is better.
+    """
 
     passage: Passage
+    text: str
     quote: str
     start: int
     end: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,22 +231,27 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole answer. ``refused`` means that the documents do not answer the question.
+    """The whole answer.
 
-    ``approval`` is that of an answer which a curator approved.
-    ``near`` has at most three places that come near it. ``choices`` are offered when the question is misspelt.
+    ``alternatives`` are the passages beside it, best first; without an answer, those that come closest.
+    ``approval`` is that of an answer which a curator approved. ``choices`` are offered when the question is misspelt.
     """
 
     text: str
     citations: tuple[VerifiedCitation, ...]
-    refused: bool
     generator: str
+    state: AnswerState = AnswerState.ANSWER
     notice: str = ""
     statements: tuple[CheckedStatement, ...] = ()
     usage: Usage | None = None
-    near: tuple[NearPlace, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     choices: tuple[Choice, ...] = ()
     approval: Approval | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the text is no answer from the documents."""
+        return self.state is not AnswerState.ANSWER
 
 
 @dataclass(frozen=True, slots=True)

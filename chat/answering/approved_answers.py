@@ -25,7 +25,7 @@ from pgvector.django import CosineDistance
 
 from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
-from chat.types import AnswerDraft, Approval, Completed, ContextSource, VerifiedCitation
+from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSource, VerifiedCitation
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
@@ -205,8 +205,8 @@ def _give(
         Completed(
             text=approved.text,
             citations=citations,
-            refused=approved.kind == ApprovedAnswer.Kind.OUT_OF_SCOPE,
             generator=NAME,
+            state=AnswerState.NOTHING if approved.kind == ApprovedAnswer.Kind.OUT_OF_SCOPE else AnswerState.ANSWER,
             approval=approval_of(approved),
         ),
     )

@@ -63,8 +63,8 @@ class Evidence:
 
     ``by_words`` is true if meaning was not used, because the embedder did not answer or nothing was fitted for it.
     ``closeness`` is how close each source's best passage is in meaning, by marker; empty if ``by_words``. ``alone`` has
-    the markers of the sources whose best passage answers the question by its own two numbers, and ``near`` of those
-    that are close enough to be shown below a refusal, the closest first.
+    the markers of the sources whose best passage answers the question by its own two numbers. ``is_near`` is true if
+    some source comes close to the question, or if meaning was not used.
     """
 
     probability: float
@@ -72,7 +72,7 @@ class Evidence:
     by_words: bool
     closeness: Mapping[int, float]
     alone: frozenset[int] = frozenset()
-    near: tuple[int, ...] = ()
+    is_near: bool = True
 
     @property
     def is_answerable(self) -> bool:
@@ -89,7 +89,7 @@ class Evidence:
 def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
     """The evidence in the sources found; with no sources, the probability is 0."""
     if not sources:
-        return Evidence(0.0, {}, by_words=False, closeness={})
+        return Evidence(0.0, {}, by_words=False, closeness={}, is_near=False)
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
     coverage = {each.marker: _coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources}
     cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _cosine(each)) is not None}
@@ -118,12 +118,10 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         )
         >= ANSWERABLE
     }
-    near = [
-        marker
-        for marker in sorted(closeness, key=lambda marker: -closeness[marker])
-        if closeness[marker] >= (NEAR_IN_ANOTHER_LANGUAGE if marker in foreign else NEAR)
-    ]
-    return Evidence(_answerable(features), features, False, closeness, frozenset(alone), tuple(near))
+    is_near = any(
+        near >= (NEAR_IN_ANOTHER_LANGUAGE if marker in foreign else NEAR) for marker, near in closeness.items()
+    )
+    return Evidence(_answerable(features), features, False, closeness, frozenset(alone), is_near)
 
 
 def _answerable(features: Mapping[str, float]) -> float:

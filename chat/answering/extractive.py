@@ -11,101 +11,65 @@ from dataclasses import dataclass
 from itertools import islice
 
 from chat.answering.citations import find_markers
-from chat.answering.evidence import Evidence, nearest_unit, places
-from chat.answering.passage import Excerpt, cut_excerpt, find_marked, render
+from chat.answering.evidence import Evidence
+from chat.answering.passage import Excerpt, find_marked, render
+from chat.answering.results import as_alternative, count_alternatives, cut_results
 from chat.answering.units import QuotableUnit, UnitKind
-from chat.answering.words import stem_set
 from chat.exceptions import NoAnswer
-from chat.types import ContextSource, VerifiedCitation
+from chat.types import Alternative, ContextSource, VerifiedCitation
 from retrieval.infrastructure.tracing import span
 from retrieval.text.block import BlockKind
 
 NAME = "extractive"
 
-# A second passage is shown that comes as near to the question but for this much, and
-NEARLY_AS_CLOSE = 0.05
-# of whose words no more than this share stand in the first.
-SAME_WORDS = 0.7
-
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
     """An answer's text, and its citations: each marks the place of its passage that is closest to the question.
-    ``is_row`` is true if the first citation is a row of a table.
+    ``is_row`` is true if the first citation is a row of a table. ``alternatives`` are the passages beside it.
     """
 
     text: str
     citations: tuple[VerifiedCitation, ...]
     is_row: bool
+    alternatives: tuple[Alternative, ...]
 
 
 @span("composition")
-def quote(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """The best passage, and a second one that is nearly as good and says something else. Raises: NoAnswer if the
-    documents probably do not answer.
+def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
+    """The best passage, and as many others beside it as the search is unsure. Raises: NoAnswer if the documents
+    probably do not answer.
     """
-    if not evidence.is_answerable:
+    found = cut_results(question, results, evidence)
+    first = next(found, None) if evidence.is_answerable else None
+    if first is None:
         raise NoAnswer
-    shown: list[tuple[Excerpt, QuotableUnit]] = []
-    for source in _candidates(sources, evidence):
-        unit = nearest_unit(question, source)
-        if unit is not None and not (shown and _say_the_same(unit, shown[0][1])):
-            shown.append((cut_excerpt(question, unit), unit))
-    if not shown:
-        raise NoAnswer
-    text = ""
-    citations: list[VerifiedCitation] = []
-    for excerpt, unit in shown:
-        text += "\n\n" if text else ""
-        piece = render(excerpt)
-        citations += _citations(piece, len(text), excerpt, unit)
-        text += piece
-    unit = shown[0][1]
-    is_row = unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS
-    return Quotation(text, tuple(citations), is_row)
-
-
-def _candidates(sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[ContextSource]:
-    """The best source that has anything to quote, and the second one if it is nearly as good. A passage to which a
-    curator gave the question is returned alone.
-
-    Sources that answer by themselves come first. The best one by rank may be in the question's language and about
-    something else, while the source that makes the question answerable is in another language.
-    """
-    ranked = sorted(
-        sources, key=lambda source: (source.marker not in evidence.alone, -source.block.score, source.marker)
+    excerpt, unit = first
+    text = render(excerpt)
+    others = () if "given" in evidence.features else islice(found, count_alternatives(results))
+    return Quotation(
+        text,
+        tuple(_citations(text, excerpt, unit)),
+        unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS,
+        tuple(as_alternative(*each) for each in others),
     )
-    best = list(islice(filter(places, ranked), 2))
-    yield from best[:1]
-    if len(best) < 2 or "given" in evidence.features:
-        return
-    first, second = (evidence.closeness.get(source.marker) for source in best)
-    if first is not None and second is not None and second >= first - NEARLY_AS_CLOSE:
-        yield best[1]
 
 
-def _say_the_same(unit: QuotableUnit, first: QuotableUnit) -> bool:
-    words, known = stem_set(unit.text), stem_set(first.source.block.best.content)
-    return bool(words) and len(words & known) >= SAME_WORDS * len(words)
-
-
-def _citations(piece: str, at: int, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    """A citation of ``unit`` for each marker in ``piece``, the rendered excerpt, which begins at offset ``at`` of the
-    answer.
-    """
-    marked = find_marked(piece, unit)
+def _citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
+    """A citation of ``unit`` for each marker in ``text``, the rendered excerpt."""
+    marked = find_marked(text, unit)
     block = excerpt.source.block
-    for marker in find_markers(piece):
+    for marker in find_markers(text):
         yield VerifiedCitation(
             marker=marker.number,
             passage=block.passage_at(unit.start),
             quote=unit.text,
             start=unit.start,
             end=unit.end,
-            marker_start=at + marker.start,
-            marker_end=at + marker.end,
+            marker_start=marker.start,
+            marker_end=marker.end,
             support=1.0,
             verbatim=True,
-            marked_start=None if marked is None else at + marked[0],
-            marked_end=None if marked is None else at + marked[1],
+            marked_start=None if marked is None else marked[0],
+            marked_end=None if marked is None else marked[1],
         )

@@ -41,6 +41,12 @@ class Excerpt:
     table_head: str = ""
     goes_on: bool = False
 
+    def shows(self, unit: QuotableUnit) -> bool:
+        """Whether the excerpt contains the unit."""
+        return self.source.block.best.document_id == unit.source.block.best.document_id and any(
+            start <= unit.start and unit.end <= end for start, end in self.spans
+        )
+
 
 def cut_excerpt(question: str, unit: QuotableUnit) -> Excerpt:
     """The excerpt of the passage that contains ``unit``, the place closest to the question.
@@ -158,8 +164,10 @@ _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
-def render(excerpt: Excerpt) -> str:
-    """The excerpt with its markers: behind each of its spans, inside the last cell of a table, below code."""
+def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
+    """The excerpt as Markdown, with its markers: behind each of its spans, inside the last cell of a table, below
+    code. Without markers if not ``is_cited``.
+    """
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
@@ -167,9 +175,9 @@ def render(excerpt: Excerpt) -> str:
         pieces = [_without_bars(piece) for piece in pieces]
     if excerpt.heading:
         pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
-    marker = f"[{excerpt.source.marker}]"
     if excerpt.goes_on:
         pieces[-1] = _with_ellipsis(pieces[-1].rstrip())
+    marker = f"[{excerpt.source.marker}]" if is_cited else ""
     return "\n\n".join(_with_marker(piece, marker) for piece in pieces)
 
 
@@ -309,6 +317,8 @@ def _with_marker(text: str, marker: str) -> str:
     if codes and codes[-1].is_open:
         # Code that is too long is cut in its middle.
         text = f"{text}\n\n{codes[-1].fence}"
+    if not marker:
+        return text
     last_line = text.rsplit("\n", 1)[-1].strip()
     if len(last_line) > 1 and last_line[0] == "|" == last_line[-1] and last_line[-2] != "\\":
         return f"{text.rstrip()[:-1].rstrip()} {marker} |"

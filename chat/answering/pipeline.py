@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from django.db import DatabaseError
@@ -15,12 +16,13 @@ from django.utils.translation import gettext as _
 from chat import conf
 from chat.answering.approved_answers import find_given, split_text
 from chat.answering.citations import Marker
-from chat.answering.evidence import Evidence, nearest_unit, unknown_names, weigh
+from chat.answering.evidence import Evidence, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
 from chat.answering.injection import RULE_NAMES, find_instruction
 from chat.answering.model_trial import uses_functions
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
+from chat.answering.results import MOST_ALTERNATIVES, as_alternative, cut_results
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
 from chat.answering.verification import verify
@@ -28,14 +30,14 @@ from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import instructions_for
 from chat.types import (
+    Alternative,
     AnswerDraft,
     AnswerEvent,
+    AnswerState,
     AnswerToken,
     Choice,
     Completed,
-    ContextSource,
     Failed,
-    NearPlace,
     Verified,
     VerifiedCitation,
     Withdrawn,
@@ -76,7 +78,7 @@ def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
     text = _("Hello! Ask a question: this site answers from its documents, and names the place.")
     if shown:
         text += " " + _("There are documents in: %(collections)s.") % {"collections": shown}
-    return Completed(text, (), refused=False, generator="")
+    return Completed(text, (), generator="")
 
 
 # What a reader must know of how an answer came about: the notices beside it.
@@ -115,7 +117,7 @@ def fallback_notice(draft: AnswerDraft) -> str:
 
 # Where quoted words stand: their own page and headings, not those at which their passage begins.
 
-Quoted = TypeVar("Quoted", VerifiedCitation, NearPlace)
+Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
 
 
 def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
@@ -153,41 +155,29 @@ def _at(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int
     )
 
 
-# Answers that say there is none: the nearest passages, and what may have been meant.
-
-MOST_PLACES = 3
+# Answers that say there is none: the closest passages, and what may have been meant.
 
 
 def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
-    """The refusal: the documents do not answer, the passages closest to the question, and corrections of
-    its spelling.
-    """
+    """The completion without an answer: the passages closest to the question, and corrections of its spelling."""
     try:
         meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
-    near = put_in_place(_near_places(draft.question, draft.sources, evidence))
+    found = islice(cut_results(draft.question, draft.results, evidence), MOST_ALTERNATIVES)
     return Completed(
-        text=_("The documents do not say this. Nearest passages:")
-        if near
+        text=_("The documents may not answer this. These passages come closest:")
+        if evidence.is_near
         else _("The documents do not answer this question."),
         citations=(),
-        refused=True,
+        state=AnswerState.CLOSEST if evidence.is_near else AnswerState.NOTHING,
         generator=draft.generator,
         notice=" ".join(draft.notices),
         usage=draft.usage,
-        near=near,
+        alternatives=put_in_place(as_alternative(*each) for each in found),
         choices=tuple(Choice(other, other) for other in meant),
     )
-
-
-def _near_places(question: str, sources: Sequence[ContextSource], evidence: Evidence) -> Iterator[NearPlace]:
-    """The closest place of each source that is close, the closest first; at most MOST_PLACES."""
-    by_marker = {source.marker: source for source in sources}
-    for source in [by_marker[marker] for marker in evidence.near[:MOST_PLACES]]:
-        if (unit := nearest_unit(question, source)) is not None:
-            yield NearPlace(source.block.passage_at(unit.start), unit.text, unit.start, unit.end)
 
 
 async def answer(
@@ -271,7 +261,7 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
     INSTRUCTIONS.labels(rule=rule).inc()
     logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
     text = _("This reads like an instruction to the site rather than a question. Ask about the documents.")
-    return Completed(text=text, citations=(), refused=True, generator="")
+    return Completed(text, (), generator="", state=AnswerState.NOTHING)
 
 
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
@@ -280,17 +270,17 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # A follow-up as a model rewrote it, and a question as its spelling was put right.
         draft.question = draft.trace.best_query
-    evidence = weigh(draft.trace, draft.sources, current_calibration())
+    evidence = weigh(draft.trace, draft.results, current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
     # A failed vector retriever is announced as such.
-    if draft.sources and evidence.by_words and "vector" not in draft.trace.degraded:
+    if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
         )
-    if unknown := unknown_names(draft.trace, draft.sources):
+    if unknown := unknown_names(draft.trace, draft.results):
         draft.notices.append(_("The documents do not mention %(names)s.") % {"names": ", ".join(unknown)})
     if draft.trace.named_collections:
         named = Collection.objects.filter(slug__in=draft.trace.named_collections).order_by("name")
@@ -317,6 +307,8 @@ def _choose_generator(
     if without_model and generator is not None:
         generator = None
         draft.notices.append(without_model)
+    if generator is None and draft.computed is None:
+        draft.sources = draft.results
     draft.generator = generator.name if generator is not None else EXTRACTIVE
     slugs = {source.block.best.collection for source in draft.sources}
     if instructions is not None:
@@ -390,24 +382,26 @@ def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
     added to the draft. Raises: NoAnswer.
     """
     if draft.computed is None:
-        quotation = quote(draft.question, draft.sources, evidence)
+        # A model that failed had the blocks of the context.
+        draft.sources = draft.results
+        quotation = quote(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
             # What is quoted stands in the documents word for word: there is nothing to verify.
-            return _complete(draft, quotation.text.strip(), Verified(quotation.citations))
+            return _complete(draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives)
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
     # Words cannot tell whether what was computed is right: it was computed from the rows that are cited.
     return _complete(draft, text, Verified(verify(text, draft.sources).citations))
 
 
-def _complete(draft: AnswerDraft, text: str, verified: Verified) -> Completed:
+def _complete(draft: AnswerDraft, text: str, verified: Verified, alternatives: Sequence[Alternative] = ()) -> Completed:
     return Completed(
         text=text,
         citations=put_in_place(verified.citations),
-        refused=False,
         generator=draft.generator,
         notice=" ".join(draft.notices),
         statements=verified.statements,
         usage=draft.usage,
+        alternatives=put_in_place(alternatives),
     )

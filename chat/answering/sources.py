@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db import DatabaseError
 
@@ -14,7 +14,7 @@ from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
 from retrieval.infrastructure.database import statements_within
 from retrieval.infrastructure.tracing import annotate, span
-from retrieval.search.assembly import assemble, blocks_of
+from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
@@ -23,7 +23,7 @@ from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.showing import show_table
 from retrieval.tables.stored_tables import name_tables
 from retrieval.text.language import detect_language
-from retrieval.types import Passage, SearchFilters, SearchMethod, Turn
+from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
     rows = blocks_of(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
     others = [source.block for source in sources if source.block.best.chunk_id not in cited]
-    return tuple(ContextSource(marker, block) for marker, block in enumerate([*rows, *others], start=1))
+    return number([*rows, *others])
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
@@ -161,7 +161,7 @@ def find_sources(
             blocks=profile.settings.context_blocks,
         )
         annotate(blocks=len(context.blocks))
-    sources = tuple(ContextSource(marker, block) for marker, block in enumerate(context.blocks, start=1))
+    sources, results = number(context.blocks), number(result_blocks(result.hits, context))
     searched = result.trace.query
     with span("tables"):
         found = [hit.passage for hit in result.hits]
@@ -169,13 +169,19 @@ def find_sources(
         computed = answer_from_tables(searched, filters, found, language)
         table = show_table(searched, filters, found, language)
     if computed is not None:
-        sources = cite_rows(computed, sources)
+        sources = cite_rows(computed, results)
     return AnswerDraft(
         question,
         sources,
         context,
         result.trace,
+        results,
         profile_version=profile.version_id,
         computed=computed,
         table=table,
     )
+
+
+def number(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
+    """The blocks as sources, with markers from 1."""
+    return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))

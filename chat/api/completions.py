@@ -27,10 +27,11 @@ from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, err
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.conf import choosable_models
 from chat.models import Answer, Conversation
-from chat.pages.cards import passage_url, whole_text
+from chat.pages.cards import whole_text
 from chat.streaming import payloads, readers, sse
 from retrieval.api.schema import EVENT
 from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
+from retrieval.passage_address import passage_url
 from retrieval.types import Turn
 
 Payload = Mapping[str, Any]

@@ -29,12 +29,13 @@ from rest_framework.request import Request
 
 from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
 from chat.api.openai import BROKEN
-from chat.pages.cards import passage_url
+from chat.models import Answer
 from chat.streaming import payloads
 from retrieval.api.endpoints import search_as_asked
 from retrieval.api.permissions import check_scopes
 from retrieval.key_limits import Scope
 from retrieval.models import Document, DocumentText
+from retrieval.passage_address import passage_url
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -237,7 +238,7 @@ def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     _asked, answer = begin_as_asked(request, arguments)
     answer = finish_answer(answer, request.user)
     told = payloads.completed(answer, answer.citations.all())
-    for place in (*told["citations"], *told["near"]):
+    for place in (*told["citations"], *told["alternatives"]):
         document = place["document"]
         place["url"] = _passage_address(request, document["id"], place["start"], place["end"])
     return {name: told[name] for name in TOOLS["ask"].result}
@@ -279,7 +280,7 @@ TOOLS: Mapping[str, Tool] = {
         Scope.ASK,
         "Ask the documents",
         "Answer a question from the documents. Each marker such as [1] is a citation with its quote and address. "
-        "`refused` means that the documents do not answer it: say so, and do not guess.",
+        "`refused` means that the documents may not answer it: say so, show `alternatives`, and do not guess.",
         {
             "question": {**_TEXT, "description": "One question, in whole words."},
             "collection": _COLLECTION,
@@ -290,7 +291,8 @@ TOOLS: Mapping[str, Tool] = {
             "answer": _TEXT,
             "refused": {"type": "boolean"},
             "citations": {"type": "array"},
-            "near": {"type": "array"},
+            "state": {"type": "string", "enum": Answer.State.values},
+            "alternatives": {"type": "array", "description": "Further passages; without an answer, the closest ones."},
             "notice": _TEXT,
             "approved": {"type": ["object", "null"], "description": "Who approved the answer, and when."},
             "conversation": _TEXT,

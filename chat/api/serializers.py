@@ -52,7 +52,7 @@ class CitedDocumentSerializer(serializers.Serializer[Any]):
     collection = serializers.CharField(help_text="The slug of its collection; empty in answers of before.")
 
 
-class NearPlaceSerializer(serializers.Serializer[Any]):
+class PlaceSerializer(serializers.Serializer[Any]):
     """A place of a document: ``quote`` is its text from ``start`` to ``end``."""
 
     collection = serializers.CharField(help_text="The name of the document's collection.")
@@ -66,7 +66,15 @@ class NearPlaceSerializer(serializers.Serializer[Any]):
     chunk_id = serializers.IntegerField(allow_null=True)
 
 
-class CitationSerializer(NearPlaceSerializer):
+class AlternativeSerializer(PlaceSerializer):
+    """A further passage: ``text`` is what a reader wants of it, ``quote`` the place closest to the question."""
+
+    url = serializers.CharField(help_text="The address of the passage on this site.")
+    text = serializers.CharField(help_text="Markdown.")
+    score = serializers.FloatField(help_text="The search's; higher is better.")
+
+
+class CitationSerializer(PlaceSerializer):
     marker = serializers.IntegerField(help_text="The number in brackets in the answer.")
     marker_start = serializers.IntegerField(help_text="Where the marker begins in the answer.")
     marker_end = serializers.IntegerField()
@@ -110,9 +118,15 @@ class ApprovalSerializer(serializers.Serializer[Any]):
 
 class AnswerSerializer(serializers.Serializer[Any]):
     answer = serializers.CharField()
-    refused = serializers.BooleanField(help_text="The documents do not answer the question.")
+    state = serializers.ChoiceField(
+        choices=Answer.State.choices,
+        help_text="`answer`; `closest`: passages that come close, and perhaps answer; `nothing`: nothing comes close.",
+    )
+    refused = serializers.BooleanField(help_text="True unless `state` is `answer`.")
     citations = CitationSerializer(many=True)
-    near = NearPlaceSerializer(many=True, help_text="Of a refusal, at most three places that come near the question.")
+    alternatives = AlternativeSerializer(
+        many=True, help_text="At most three passages beside the answer, best first; without an answer, the closest."
+    )
     choices = QuestionChoiceSerializer(many=True, help_text="What a question that is misspelt may have meant.")
     search_method = serializers.ChoiceField(choices=ANSWERED_BY)
     answer_id = serializers.UUIDField()

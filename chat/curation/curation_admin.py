@@ -19,10 +19,11 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering import approved_answers as curation
 from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer
-from chat.pages.cards import passage_url, place, plain
+from chat.pages.cards import place, plain
 from retrieval.admin.base import CollectionFilter, ConditionFilter, CuratedAdmin, badge
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk, Collection
+from retrieval.passage_address import passage_url
 from retrieval.rights import filters_for, restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import place_to_search, search

@@ -18,7 +18,7 @@ from chat.answering import pipeline
 from chat.answering.approved_answers import approval_of, nearest, save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
-from chat.pages.cards import approved_line, build_cited, near_cards
+from chat.pages.cards import approved_line, build_cited, result_cards
 from chat.pages.rendering import answer_html
 from chat.streaming import payloads
 from chat.types import AnswerDraft, Completed, Failed
@@ -173,7 +173,7 @@ def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]
         "text": answer_html(answer.text, ()) if answer.text else answer.error,
         # Each place once.
         "cited": list({cited.href: cited for cited in map(build_cited, citations)}.values()),
-        "near": near_cards(answer.near),
+        "alternatives": result_cards(answer.alternatives),
         "approved": approved_line(approval.by, approval.on) if approval else "",
         "passage": citations[0].chunk_id if needs_passage else None,
     }

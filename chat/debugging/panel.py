@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET
 from chat.conversations.reach import readable_answers
 from chat.conversations.rights import is_closed_to, may_read_all
 from chat.models import Answer
-from chat.pages.cards import page_label, passage_url, plain
+from chat.pages.cards import page_label, plain
 from chat.pages.page_views import explainable_answer, for_visitors
 from chat.pages.rendering import reason_label
 from chat.signals import PanelScore, scores_wanted
@@ -29,6 +29,7 @@ from chat.streaming.asking import filters_of
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Chunk, Document
+from retrieval.passage_address import passage_url
 from retrieval.rights import filters_for
 from retrieval.search.lexical_ranker import count_matches, matched_spans
 from retrieval.search.passage_rows import load_passages

@@ -34,6 +34,11 @@ class Answer(Leased):
         STOPPED = "stopped", _("stopped")
         FAILED = "failed", _("failed")
 
+    class State(models.TextChoices):
+        ANSWER = "answer", _("answered")
+        CLOSEST = "closest", _("closest passages")
+        NOTHING = "nothing", _("nothing found")
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
@@ -56,8 +61,9 @@ class Answer(Leased):
     # The model's text as it wrote it, without thoughts and calls; empty where no model wrote. ``text`` is shown.
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
-    # Of a refusal: the nearest passages, and what the question may have meant.
-    near: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)
+    state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
+    # The passages beside the answer, or in its place; and what the question may have meant.
+    alternatives: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)
     choices: models.JSONField[list[dict[str, str]]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
     notice = models.TextField(_("notice"), help_text=_("A fallback that was shown to the reader."))
@@ -76,6 +82,8 @@ class Answer(Leased):
     confidence = models.FloatField(null=True)
     # What was computed over the rows of a table; None where no value is stated.
     computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
+    # The rows of a table that the page shows below it, as the API returns them; None without a table.
+    table: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
     # Each sentence of the answer, checked against its sources.
     statements = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
@@ -121,8 +129,8 @@ class Answer(Leased):
 
     @property
     def quoted_places(self) -> list[dict[str, Any]]:
-        """The sources and the near places: the answer may be read only by users who may read all their documents."""
-        return [*self.sources, *self.near]
+        """The sources and the alternatives: only users who may read all their documents may read the answer."""
+        return [*self.sources, *self.alternatives]
 
     @property
     def standing_alone(self) -> str:

@@ -9,7 +9,6 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
-from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
@@ -19,6 +18,7 @@ from markdown_it.token import Token
 
 from chat.models import Citation
 from chat.streaming.payloads import source_of
+from retrieval.passage_address import passage_url
 
 # A table's row as extraction wrote it, ``column: value; column: value``, laid out a column a line. Pure.
 
@@ -158,32 +158,43 @@ class Cited(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class SourceCard(_Shown):
-    """A numbered source beside the answer."""
+    """A numbered source beside the answer. ``chunk_id`` is that of its best passage."""
 
     excerpt: str
+    chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class NearCard:
-    """A place close to a question without an answer: its words, complete, and its document."""
+class ResultCard:
+    """A passage beside an answer, or in its place. ``text`` is Markdown, ``quote`` the words closest to the question.
+    ``chunk_id`` is None in answers of before.
+    """
 
+    chunk_id: int | None
     href: str
     title: str
     where: str
+    text: str
     quote: str
 
+    @property
+    def snippet(self) -> str:
+        return Truncator(plain(self.quote)).chars(_EXCERPT_CHARACTERS)
 
-def near_cards(places: Iterable[Mapping[str, Any]]) -> tuple[NearCard, ...]:
-    """Cards of the near places that are saved with a refusal."""
+
+def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard, ...]:
+    """Cards of the alternatives that are saved with an answer. Answers of before have a quotation without a text."""
     return tuple(
-        NearCard(
-            href=passage_url(near["document"]["id"], near["start"], near["end"]),
-            title=near["document"]["title"],
-            where=place(near.get("collection", ""), near["section"], near["page"], near.get("page_unit", "page")),
-            quote=near["quote"],
+        ResultCard(
+            chunk_id=found.get("chunk_id"),
+            href=passage_url(found["document"]["id"], found["start"], found["end"]),
+            title=found["document"]["title"],
+            where=place(found.get("collection", ""), found["section"], found["page"], found.get("page_unit", "page")),
+            text=found.get("text") or found["quote"],
+            quote=found["quote"],
         )
-        for near in places
+        for found in alternatives
     )
 
 
@@ -205,16 +216,10 @@ def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> Source
         page=quotes[0].page if quotes else source["page"],
         page_unit=source.get("page_unit", "page"),
         excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
+        chunk_id=source.get("chunk_id"),
         quotes=quotes,
         collection=source.get("collection", ""),
     )
-
-
-def passage_url(document_id: int | None, start: int, end: int) -> str:
-    """The address at which the words ``[start:end]`` of a document can be read in context; empty without a document."""
-    if document_id is None:
-        return ""
-    return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"
 
 
 def page_label(page: int, unit: str) -> str:
@@ -249,15 +254,18 @@ def build_cited(citation: Citation) -> Cited:
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """The text of an answer (in the form of chat.streaming.payloads.completed); of a refusal also its near places and
-    suggested questions; of an approved answer also who approved it.
+    """The text of an answer (in the form of chat.streaming.payloads.completed), its alternatives and suggested
+    questions; of an approved answer also who approved it.
 
     It begins with the answer's own text, so that the offsets of its markers stay valid.
     """
     parts = [answer["answer"]]
-    for near in near_cards(answer["near"]):
-        quote = "\n".join(f"> {line}".rstrip() for line in near.quote.splitlines())
-        parts.append(f"{' · '.join(filter(None, [near.title, near.where]))}\n\n{quote}")
+    others = result_cards(answer["alternatives"])
+    if others and not answer["refused"]:
+        parts.append(_("Also in the documents:"))
+    for other in others:
+        quote = "\n".join(f"> {line}".rstrip() for line in other.quote.splitlines())
+        parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
     if approved := answer.get("approved"):

@@ -15,8 +15,18 @@ from django.utils.translation import ngettext
 from chat.answering.addresses import find_addresses
 from chat.answering.approved_answers import approval_of
 from chat.answering.citations import Marker, find_markers, remove_markers
+from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
-from chat.pages.cards import Cited, NearCard, SourceCard, approved_line, build_cited, near_cards, plain, source_cards
+from chat.pages.cards import (
+    Cited,
+    ResultCard,
+    SourceCard,
+    approved_line,
+    build_cited,
+    plain,
+    result_cards,
+    source_cards,
+)
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from retrieval.models import Collection as DocumentCollection
 
@@ -30,7 +40,7 @@ class ShownTurn:
 
     ``id`` names its elements; it is the answer's, except on a shared page. The ``answer`` of a withheld turn holds the
     question alone. ``approved`` says who approved it; mostly empty. ``doubts`` are the sentences that the sources do
-    not support. ``near`` are places close to a question without an answer, ``follow_ups`` questions to ask next.
+    not support. ``results`` are the passages beside it or in its place, ``follow_ups`` questions to ask next.
     ``is_narrow`` is true for a refusal after a search in only some of the documents. ``models`` are the language models
     that can answer it anew; empty without a choice. ``reason`` and ``comment`` are those of a bad verdict.
     """
@@ -39,7 +49,7 @@ class ShownTurn:
     answer: Answer
     citations: tuple[Cited, ...] = ()
     sources: tuple[SourceCard, ...] = ()
-    near: tuple[NearCard, ...] = ()
+    results: tuple[ResultCard, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     follow_ups: tuple[str, ...] = ()
     approved: str = ""
@@ -92,12 +102,20 @@ class ShownTurn:
         return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
     @property
+    def quoted(self) -> Cited | None:
+        """The place of the passage that the answer quotes; None for other answers."""
+        is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
+        return self.citations[0] if is_quoted and self.citations else None
+
+    @property
     def cited_sources(self) -> tuple[SourceCard, ...]:
         return tuple(source for source in self.sources if source.quotes)
 
     @property
     def other_sources(self) -> tuple[SourceCard, ...]:
-        return tuple(source for source in self.sources if not source.quotes)
+        """The sources that are neither cited nor shown as a result."""
+        shown = {result.chunk_id for result in self.results}
+        return tuple(source for source in self.sources if not source.quotes and source.chunk_id not in shown)
 
     @property
     def is_loosely_supported(self) -> bool:
@@ -147,7 +165,7 @@ def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = (
         answer=answer,
         citations=citations,
         sources=source_cards(answer.sources, citations),
-        near=near_cards(answer.near) if answer.refused else (),
+        results=result_cards(answer.alternatives),
         doubts=doubts(answer.statements),
         approved=approved_line(approval.by, approval.on) if approval else "",
         is_narrow=answer.refused and not approval and _is_narrow(answer),

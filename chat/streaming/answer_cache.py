@@ -33,10 +33,11 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 8
+RULES_VERSION = 9
 _COPIED = (
-    *("text", "written", "refused", "near", "choices", "generator", "prompt_version", "search_method"),
-    *("completed_question", "joined_question", "confidence", "computed", "statements", "profile_version_id", "sources"),
+    *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
+    *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
+    *("profile_version_id", "sources"),
 )
 # The prompt names the day: what is asked of it holds for no other.
 _OF_TODAY = re.compile(

@@ -12,10 +12,11 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Conversation
 from chat.types import read_trace
 from retrieval.dataclass_json import to_json
+from retrieval.passage_address import passage_url
 from retrieval.text.instructions import find_instructions
 
 if TYPE_CHECKING:
-    from chat.types import AnswerDraft, Completed, ContextSource, NearPlace, VerifiedCitation
+    from chat.types import Alternative, AnswerDraft, Completed, ContextSource, VerifiedCitation
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
@@ -93,9 +94,9 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
     """Write the answer into the row; returns the unsaved rows of its citations."""
-    for name in ("text", "refused", "generator", "notice"):
+    for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
-    answer.near = [_near(place) for place in outcome.near]
+    answer.alternatives = [_alternative(each) for each in outcome.alternatives]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
     answer.usage = to_json(outcome.usage) or {}
@@ -151,8 +152,13 @@ def _place(passage: Passage) -> dict[str, Any]:
     }
 
 
-def _near(place: NearPlace) -> dict[str, Any]:
-    return {**_place(place.passage), "quote": place.quote, "start": place.start, "end": place.end}
+def _alternative(found: Alternative) -> dict[str, Any]:
+    passage = found.passage
+    return {
+        **_place(passage),
+        "url": passage_url(passage.document_id, found.start, found.end),
+        **{name: getattr(found, name) for name in ("text", "quote", "start", "end", "score")},
+    }
 
 
 def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
@@ -193,8 +199,9 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         "answer": answer.text,
         "answer_id": str(answer.pk),
         "conversation": str(answer.conversation_id),
+        "state": answer.state,
         "refused": answer.refused,
-        "near": answer.near,
+        "alternatives": answer.alternatives,
         "choices": answer.choices,
         "citations": [_cited(cited, source_of(answer, cited)) for cited in citations],
         "search_method": answer.search_method,

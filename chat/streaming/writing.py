@@ -135,7 +135,7 @@ async def _write(run: Run) -> None:
 
 def _so_far(run: Run, notice: str) -> Completed:
     generator, usage = (run.draft.generator, run.draft.usage) if run.draft is not None else ("", None)
-    return Completed(run.text, (), False, generator, notice, usage=usage)
+    return Completed(run.text, (), generator, notice=notice, usage=usage)
 
 
 async def _publish(run: Run, started: float) -> None:

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import template
 from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chat.answering.words import stems, stems_of_word
 from chat.models import Conversation
-from chat.pages.cards import NearCard
+from chat.pages.cards import ResultCard
 from chat.pages.rendering import answer_html
 from chat.pages.turns import ShownTurn
 
 register = template.Library()
+
+# It is a group, so that the words themselves are kept when a text is split.
+_WORD = re.compile(r"([\w.-]*\w)")
 
 
 @register.filter
@@ -20,8 +26,20 @@ def answer_body(turn: ShownTurn) -> SafeString:
 
 
 @register.filter
-def near_body(place: NearCard) -> SafeString:
-    return answer_html(place.quote, ())
+def result_body(result: ResultCard) -> SafeString:
+    return answer_html(result.text, ())
+
+
+@register.filter
+def mark_words(text: str, question: str) -> SafeString:
+    """The text with the question's words in bold."""
+    asked = set(stems(question))
+    pieces = _WORD.split(text)
+    return format_html_join("", "{}", ((_bold(piece, asked),) for piece in pieces))
+
+
+def _bold(piece: str, asked: set[str]) -> str:
+    return format_html("<b>{}</b>", piece) if asked.intersection(stems_of_word(piece)) else piece
 
 
 @register.simple_tag(takes_context=True)

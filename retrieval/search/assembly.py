@@ -178,6 +178,28 @@ def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
     return [_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
+# So much of the text behind a hit is kept with it: about a screen.
+FOLLOWING_CHARACTERS = 900
+
+
+def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
+    """Each hit of the context as a block of its own, best first, as a reader sees it: the hit, what completes its
+    blocks and its short section, and a screen of the text behind it, as far as the context contains them.
+    """
+    run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
+    found: dict[str, ContextBlock] = {}
+    for hit in hits:
+        passage = hit.passage
+        run = run_of.get(place_of(passage))
+        if run is not None and passage.content_hash not in found:
+            needs = _find_needs(passage, whole_sections=True)
+            start = min([passage.start, *(start for _passage, start, _end in needs)])
+            end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
+            around = [each for each in run if each.end > start and each.start < end]
+            found[passage.content_hash] = _block(around, {place_of(passage): hit.score})
+    return tuple(found.values())
+
+
 _Need = tuple[Passage, int, int]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from django.urls import reverse
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.exceptions import RetrievalError
+from retrieval.passage_address import passage_url
 from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import place_to_search, search
@@ -148,7 +148,7 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
         ComparedHit(
             candidate=candidate,
             passage=passage,
-            address=_address(passage),
+            address=passage_url(passage.document_id, passage.start, passage.end),
             preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
             parts=tuple(_drawn(part, largest, axis) for part in parts_of[candidate.chunk_id]),
         )
@@ -165,11 +165,6 @@ def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
         rows=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.rows),
         dropped=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.dropped),
     )
-
-
-def _address(passage: Passage) -> str:
-    page = reverse("retrieval:document", args=[passage.document_id])
-    return f"{page}?start={passage.start}&end={passage.end}#passage"
 
 
 def _parts(candidate: Candidate) -> list[Part]:

@@ -1,0 +1,28 @@
+from django.db import migrations, models
+
+# Refusals that listed passages, and those that did not.
+FILL_IN = """
+    UPDATE chat_answer SET state = CASE WHEN alternatives = '[]'::jsonb THEN 'nothing' ELSE 'closest' END WHERE refused
+"""
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('chat', '0003_written_text'),
+    ]
+
+    operations = [
+        migrations.RenameField('answer', 'near', 'alternatives'),
+        migrations.AddField(
+            model_name='answer',
+            name='state',
+            field=models.CharField(choices=[('answer', 'answered'), ('closest', 'closest passages'), ('nothing', 'nothing found')], db_default='answer', default='answer', max_length=8, verbose_name='state'),
+        ),
+        migrations.RunSQL(FILL_IN, migrations.RunSQL.noop),
+        migrations.AddField(
+            model_name='answer',
+            name='table',
+            field=models.JSONField(null=True),
+        ),
+    ]
