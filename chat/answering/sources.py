@@ -18,9 +18,9 @@ from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.search.shown_tables import show_table
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
-from retrieval.tables.showing import show_table
 from retrieval.tables.stored_tables import name_tables
 from retrieval.text.language import detect_language
 from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, Turn

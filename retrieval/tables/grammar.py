@@ -17,6 +17,7 @@ from retrieval.tables.lexicon import (
     WHO_COLUMNS,
     YES_OR_NO,
     Word,
+    fold,
     singular,
     tokenize,
 )
@@ -45,8 +46,9 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, or a comparison with a
-    year (``year>``). ``values`` are alternatives. ``shown`` are the words of the question.
+    """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, ``contains`` of folded
+    words in it, or a comparison with a year (``year>``). ``values`` are alternatives. ``shown`` are the words of the
+    question.
     """
 
     column: int
@@ -68,10 +70,12 @@ class Condition:
         if self.operator.startswith("year"):
             years = years_of(value)
             return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
-        if self.operator != "is":
+        if self.operator not in ("is", "contains"):
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
         if not isinstance(value, str):
             return None
+        if self.operator == "contains":
+            return any(str(words) in fold(value) for words in self.values)
         return value in self.values or not keys_of_cell(value).isdisjoint(map(str, self.values))
 
 

@@ -93,7 +93,8 @@ class ShownTable:
 
     ``rows`` have the texts of the cells in the order of the ``columns``. Of all ``row_count`` rows, ``matched`` meet
     the ``conditions``, which say in words how the question was understood; the ``shown`` ones begin with them.
-    ``sorted_by`` is one of the columns, or empty. ``url`` is the page where a reader filters and sorts the table.
+    ``sorted_by`` is one of the columns, or empty; ``summary`` says all this in the question's language. ``url`` is the
+    page where a reader filters and sorts the table.
     """
 
     document: TableDocument
@@ -106,4 +107,4 @@ class ShownTable:
     sorted_by: str
     url: str
     conditions: tuple[str, ...] = ()
-    descending: bool = False
+    summary: str = ""

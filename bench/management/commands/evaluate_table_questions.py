@@ -20,9 +20,9 @@ from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
 from retrieval.search.pipeline import search
+from retrieval.search.shown_tables import show_table
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import ShownTable, TableResult
-from retrieval.tables.showing import show_table
 from retrieval.types import SearchFilters
 
 

@@ -9,16 +9,18 @@ from operator import or_
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.db.models import Q
 from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
 
-from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.index.active_embedder import encode_query
-from retrieval.infrastructure.recent import Recent
+from retrieval.index.active_embedder import encode_names, encode_query
 from retrieval.models import DocumentText, Table
 from retrieval.tables.answering import describe
 from retrieval.tables.choosing import TableChoice, choose, weigh_names
+from retrieval.tables.filters import write_filter
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import label_of
 from retrieval.tables.results import ShownTable, TableDocument
@@ -27,15 +29,13 @@ from retrieval.tables.table_reading import plain_cell
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
-    from retrieval.types import Passage, Vectors
+    from retrieval.types import Passage
 
 logger = logging.getLogger(__name__)
 
 # A table is shown whose place among the hits and whose named columns and cells weigh so much together.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
-_NAMES_KEPT = 2_000
-_names: Recent[tuple[str, str], Vectors] = Recent(_NAMES_KEPT)
 
 
 def show_table(
@@ -84,16 +84,10 @@ def _rows_of_hits(table: Table, passages: Sequence[Passage]) -> list[int]:
 
 def _nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
     """The cosine of the text and each column's name; equal for all columns when the embedder fails."""
-    embedder = conf.embedder()
     names = [label_of(table.columns[column].name) for column in columns]
-    vectors = {name: _names.get((embedder.name, name)) for name in names}
-    new = [name for name, vector in vectors.items() if vector is None]
     try:
-        for name, vector in zip(new, embedder.embed_documents(new) if new else (), strict=True):
-            vectors[name] = vector
-            _names.put((embedder.name, name), vector)
         asked = encode_query(text)
-        return [float(vectors[name] @ asked) for name in names]
+        return [float(vector @ asked) for vector in encode_names(names)]
     except EmbeddingFailed as error:
         logger.warning("The columns of a table are shown in its own order: %s", error)
         return [0.0] * len(columns)
@@ -111,18 +105,23 @@ def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -
         for ordinal in ordinals
     )
     document = table.document
+    columns = tuple(label_of(known.columns[column].name) for column in choice.columns)
+    sorted_by = label_of(known.columns[choice.order].name) if choice.order is not None else ""
+    conditions = tuple(describe(condition, known, language) for condition in choice.conditions)
+    with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
+        summary = _summarise(choice, conditions, sorted_by, table.row_count)
     return ShownTable(
         document=TableDocument(document.pk, str(document), document.url, document.collection.slug),
         caption=table.caption,
-        columns=tuple(label_of(known.columns[column].name) for column in choice.columns),
+        columns=columns,
         rows=rows,
         row_count=table.row_count,
         matched=choice.matched,
         shown=len(rows),
-        sorted_by=label_of(known.columns[choice.order].name) if choice.order is not None else "",
-        url=_address(choice, table),
-        conditions=tuple(describe(condition, known, language) for condition in choice.conditions),
-        descending=choice.order is not None and not choice.is_least,
+        sorted_by=sorted_by,
+        url=_address(choice, known, table),
+        conditions=conditions,
+        summary=summary,
     )
 
 
@@ -130,7 +129,35 @@ def _shorten(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 
-def _address(choice: TableChoice, table: Table) -> str:
-    """The address of the table's page with the same rows in the same order."""
-    page = reverse("retrieval:document", args=[table.document_id])
-    return f"{page}?{urlencode({'table': table.ordinal})}#table-{table.pk}"
+def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, row_count: int) -> str:
+    """The sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area"."""
+    if conditions:
+        said = _("%(matched)d of %(total)d rows: %(conditions)s") % {
+            "matched": choice.matched,
+            "total": row_count,
+            "conditions": _(" and ").join(conditions),
+        }
+    else:
+        said = _("%(matched)d of %(total)d rows") % {"matched": len(choice.rows), "total": row_count}
+    if sorted_by:
+        phrase = (
+            _("sorted by %(column)s, the lowest first")
+            if choice.is_least
+            else _("sorted by %(column)s, the highest first")
+        )
+        said = f"{said}, {phrase % {'column': sorted_by}}"
+    if conditions and len(choice.rows) > choice.matched:
+        said = f"{said}; {_('others below them')}"
+    return f"{said}."
+
+
+def _address(choice: TableChoice, known: KnownTable, table: Table) -> str:
+    """The address of the table's page with the rows that meet the conditions, in this order."""
+    typed: dict[str, str] = {}
+    for condition in choice.conditions:
+        name = f"c{condition.column}"
+        typed[name] = f"{typed.get(name, '')} {write_filter(condition, known.columns[condition.column])}".strip()
+    if choice.order is not None:
+        typed["sort"] = f"{'' if choice.is_least else '-'}{choice.order}"
+    page = reverse("retrieval:table", args=[table.document_id, table.ordinal])
+    return f"{page}?{urlencode(typed)}" if typed else page
