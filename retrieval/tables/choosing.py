@@ -12,16 +12,20 @@ from dataclasses import dataclass, replace
 from math import log
 
 from retrieval.tables.grammar import Condition, TableReading, read_question
-from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty
+from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word, singular, tokenize
 from retrieval.tables.linking import Kind, link
 from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation
+from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
 # A table of so many rows is shown whole.
 WHOLE_ROWS = 15
+
+# Around so few rows that fit the rows beside them are shown.
+_FEW = 3
 
 Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 """How near in meaning each of these columns is to a text; higher is nearer."""
@@ -57,6 +61,8 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
     if len(shown) < _room(table):
         chosen = {row.ordinal for row in matching}
         others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
+        if len(matching) <= _FEW:
+            others.sort(key=lambda row: min(abs(row.ordinal - ordinal) for ordinal in chosen))
         shown += others[: _room(table) - len(shown)]
     return TableChoice(
         _choose_columns(question, reading, table, nearness),
@@ -102,7 +108,7 @@ def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
     """The extreme that is asked for, and the word that says of what: the one behind it, or else its own."""
     spans = link(question, table, partly=True) or []
     for at, span in enumerate(spans):
-        if span.word in (Word.MOST, Word.LEAST):
+        if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
             behind = spans[at + 1 : at + 2]
             said = behind[0] if behind and behind[0].kind is Kind.OTHER else span
             return span.word, question[said.start : said.end]
@@ -119,17 +125,21 @@ def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
 def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
     """By the number asked for, then by what the rows share with the question, then as in the table."""
 
+    is_least = reading.is_least or reading.operation is Operation.LEAST
+
     def key(row: KnownRow) -> tuple[float, float, int]:
-        number = 0.0
-        if reading.order is not None:
-            value = row.values[reading.order]
-            is_number = isinstance(value, float | int) and not isinstance(value, bool)
-            number = float(value) if is_number else float("-inf")  # type: ignore[arg-type]
-            if (reading.is_least or reading.operation is Operation.LEAST) and is_number:
-                number = -number
-        return -number, -scores.get(row.ordinal, 0.0), row.ordinal
+        measure = 0.0 if reading.order is None else _measure(row.values[reading.order])
+        place = float("inf") if measure is None else measure if is_least else -measure
+        return place, -scores.get(row.ordinal, 0.0), row.ordinal
 
     return sorted(rows, key=key)
+
+
+def _measure(value: CellValue) -> float | None:
+    """The number, or the day as one; None for a cell that is neither."""
+    if isinstance(value, str):
+        return float(value.replace("-", "")) if DAY.fullmatch(value) else None
+    return None if value is None else float(value)
 
 
 def _score(question: str, rows: Sequence[KnownRow], near_rows: Sequence[int]) -> dict[int, float]:
@@ -155,10 +165,9 @@ def _plain(value: object) -> str:
 
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
-    """The column that names a row, those that the question asks for or names, then the nearest."""
-    subject = table.subject if table.subject is not None else 0
+    """The columns that name a row, those that the question asks for or names, then the nearest."""
     named = [reading.order, reading.answer, *(each.column for each in reading.conditions), *reading.shown]
-    chosen = list(dict.fromkeys([subject, *(column for column in named if column is not None)]))
+    chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]
     if len(chosen) + len(left) > MOST_COLUMNS:
         near = dict(zip(left, nearness(question, left), strict=True))

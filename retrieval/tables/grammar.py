@@ -37,7 +37,7 @@ COMPARATORS = {
     Word.SINCE: ">=",
     Word.UNTIL: "<=",
 }
-_BEHIND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
+OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
 # Before a year: it is not that year alone.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
@@ -216,8 +216,8 @@ class _Reader:
         sign, first, last = "=", at, at
         if self._word(at - 1) in COMPARATORS:
             sign, first = COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
-        elif self._word(at + 1) in _BEHIND:
-            sign, last = _BEHIND[self.spans[at + 1].word], at + 1  # type: ignore[index]
+        elif self._word(at + 1) in OR_BEYOND:
+            sign, last = OR_BEYOND[self.spans[at + 1].word], at + 1  # type: ignore[index]
         place = next((one for one in (last + 1, first - 1) if len(self._column_at(one)) == 1), None)
         if place is None:
             return False

@@ -114,6 +114,9 @@ class Word(Enum):
     MEAN = auto()
     MOST = auto()
     LEAST = auto()
+    # Of days and years.
+    LATEST = auto()
+    EARLIEST = auto()
     MORE = auto()
     LESS = auto()
     DISTINCT = auto()
@@ -152,6 +155,8 @@ ENGLISH: Mapping[Word, str] = {
     Word.MEAN: "average|mean|avg|average number of|mean number of",
     Word.MOST: "most|highest|largest|greatest|maximum|max|biggest|top",
     Word.LEAST: "least|fewest|lowest|smallest|minimum|min",
+    Word.LATEST: "last|latest|newest|most recent",
+    Word.EARLIEST: "first|earliest",
     Word.MORE: "more|higher|larger|greater|bigger",
     Word.LESS: "less|fewer|lower|smaller",
     Word.DISTINCT: "different|distinct|unique",
@@ -192,6 +197,8 @@ DUTCH: Mapping[Word, str] = {
     Word.MEAN: "gemiddeld|gemiddelde",
     Word.MOST: "meest|meeste|hoogst|hoogste|grootst|grootste|maximaal|maximale|maximum|max",
     Word.LEAST: "minst|minste|laagst|laagste|kleinst|kleinste|minimaal|minimale|minimum|min",
+    Word.LATEST: "laatst|laatste|nieuwste|meest recente",
+    Word.EARLIEST: "eerst|eerste|vroegste",
     Word.MORE: "meer|hoger|groter",
     Word.LESS: "minder|lager|kleiner",
     Word.DISTINCT: "verschillende",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, Condition, TableReading
+from retrieval.tables.grammar import COMPARATORS, OR_BEYOND, Condition, TableReading
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word, squeeze, tokenize
 from retrieval.tables.linking import Kind, QuestionSpan, link
@@ -24,7 +24,7 @@ def read_rows(question: str, table: KnownTable) -> TableReading | None:
     None when the question names neither."""
     spans = link(question, table, partly=True) or []
     words = [_words(question, span) for span in spans]
-    conditions = [*_named(question, spans), *_bounds(question, spans, words, table)]
+    conditions = [*_named(question, spans), *_bounds(question, spans, words, table), *_years(question, spans, table)]
     order, is_least = _order(spans, words, table)
     if not conditions and order is None:
         return None
@@ -65,6 +65,13 @@ def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, .
     return list(spans[at + 1].columns) or _columns_meant(next(_runs(words[at + 1 :])), table, 1)
 
 
+def _before(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
+    """The column that is named before the span: "a price of 20 or less"."""
+    if at == 0 or not words[at - 1]:
+        return []
+    return list(spans[at - 1].columns) or _columns_meant(words[at - 1], table, 1)
+
+
 def _names(word: str, table: KnownTable, column: int) -> bool:
     """Whether it is a word of the column's name, or its beginning: "sugar" of ``sugarpercent``."""
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
@@ -89,15 +96,30 @@ def _bounds(
 ) -> Iterator[Condition]:
     """ "More than 12 litres", "no alcohol"."""
     for at, span in enumerate(spans):
-        columns = [column for column in _behind(at, spans, words, table) if table.columns[column].kind == "number"]
-        before = spans[at - 1].word if at else None
+        first, last, sign = at, at, ""
+        if at and spans[at - 1].word in COMPARATORS:
+            first, sign = at - 1, COMPARATORS[spans[at - 1].word]  # type: ignore[index]
+        elif at + 1 < len(spans) and spans[at + 1].word in OR_BEYOND:
+            last, sign = at + 1, OR_BEYOND[spans[at + 1].word]  # type: ignore[index]
+        beside = _behind(last, spans, words, table) or _before(first, spans, words, table)
+        columns = [column for column in beside if table.columns[column].kind == "number"]
         if not columns:
             continue
-        if span.kind is Kind.NUMBER and before in COMPARATORS:
-            shown = question[span.start : span.end]
-            yield Condition(columns[0], COMPARATORS[before], (span.number,), shown)
+        if span.kind is Kind.NUMBER and sign:
+            yield Condition(columns[0], sign, (span.number,), question[span.start : span.end])
         elif span.word is Word.NOT:
             yield Condition(columns[0], "=", (0.0,), "0")
+
+
+def _years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
+    """ "In 1943", "since 2001", where one column has the years."""
+    if len(table.year_columns) != 1:
+        return
+    (column,) = table.year_columns
+    for at, span in enumerate(spans):
+        if span.kind is Kind.YEAR:
+            sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
+            yield Condition(column, f"year{sign}", (span.number,), question[span.start : span.end])
 
 
 def _order(
