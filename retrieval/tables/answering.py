@@ -77,9 +77,9 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
     is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
-        place = columns.index(computed.answer)
+        places = [columns.index(column) for column in (computed.answer, *reading.shown)]
         answering = rows[:1] if computed.operation is Operation.COMPARE else rows
-        texts = [row.cells[place].text.strip() for row in answering]
+        texts = [row.cells[place].text.strip() for row in answering for place in places]
         answers = tuple(dict.fromkeys(map(plain_cell, texts) if is_markup else texts))
     return TableResult(
         operation=computed.operation,
@@ -112,7 +112,8 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
         is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
         if not targets or len(computed.rows) == 1:
             targets = list(range(len(known.columns))) if is_small else []
-        return [subject], [target for target in targets if target != subject]
+        names = list(known.naming)
+        return names, [target for target in dict.fromkeys(targets) if target not in names]
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer
     if ranks or computed.operation is Operation.LIST:
@@ -124,7 +125,8 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
     ]
     if computed.operation is Operation.LOOK_UP and spoken:
         subject = spoken[0]
-    return [subject], [asked] if asked is not None and asked != subject else []
+    asked_for = [asked, *(reading.shown if computed.operation is Operation.LOOK_UP else ())]
+    return [subject], [column for column in asked_for if column is not None and column != subject]
 
 
 def describe(condition: Condition, known: KnownTable, language: str) -> str:
@@ -134,6 +136,9 @@ def describe(condition: Condition, known: KnownTable, language: str) -> str:
     if known.columns[condition.column].kind == "boolean":
         yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")
         return f"{name} = {yes if value else no}"
+    if condition.operator.endswith("between"):
+        low, high = (format_number(float(bound or 0)) for bound in condition.values)
+        return f"{low} ≤ {name} ≤ {high}"
     shown = condition.shown if condition.operator == "is" else format_number(float(value or 0))
     return f"{name} {'≠' if condition.is_negated else sign} {shown}"
 

@@ -51,7 +51,7 @@ def _matching(reading: TableReading, conditions: Sequence[Condition], table: Kno
     """The rows that meet the conditions; None if that is not certain. Rows shown without a stated value are those that
     certainly meet them.
     """
-    columns = {column for column in (reading.answer, reading.order) if column is not None}
+    columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
         if not row.is_of_data:
@@ -149,7 +149,9 @@ def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
 
 def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     answer = reading.answer
-    if answer is None or any(is_empty(row.values[answer]) for row in rows):
+    if answer is None or any(is_empty(row.values[column]) for row in rows for column in (answer, *reading.shown)):
+        return _show(rows)
+    if reading.shown and len(rows) > 1:
         return _show(rows)
     different = len({row.values[answer] for row in rows})
     if different > 1 and (reading.operation is not Operation.LIST or different < len(rows)):

@@ -40,6 +40,10 @@ def write_filter(condition: Condition, column: Column) -> str:
     if condition.operator == "is":
         return f"{'!=' if condition.is_negated else '='}{condition.shown.replace(' / ', '|')}"
     value = condition.values[0]
+    if condition.operator.endswith("between"):
+        return " ".join(
+            f"{sign}{float(bound or 0):g}" for sign, bound in zip((">=", "<="), condition.values, strict=True)
+        )
     if column.kind == "boolean":
         return "yes" if value else "no"
     sign = "!=" if condition.is_negated else condition.operator.removeprefix("year")

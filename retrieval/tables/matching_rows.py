@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, OR_BEYOND, Condition, TableReading
+from retrieval.tables.grammar import COMPARATORS, OR_BEYOND, Condition, TableReading, numbers_of
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word, squeeze, tokenize
 from retrieval.tables.linking import Kind, QuestionSpan, link
@@ -97,7 +97,9 @@ def _bounds(
     """ "More than 12 litres", "no alcohol"."""
     for at, span in enumerate(spans):
         first, last, sign = at, at, ""
-        if at and spans[at - 1].word in COMPARATORS:
+        if span.word is Word.BETWEEN and span.kind is not Kind.WORD:
+            sign = "between"
+        elif at and spans[at - 1].word in COMPARATORS:
             first, sign = at - 1, COMPARATORS[spans[at - 1].word]  # type: ignore[index]
         elif at + 1 < len(spans) and spans[at + 1].word in OR_BEYOND:
             last, sign = at + 1, OR_BEYOND[spans[at + 1].word]  # type: ignore[index]
@@ -106,7 +108,7 @@ def _bounds(
         if not columns:
             continue
         if span.kind is Kind.NUMBER and sign:
-            yield Condition(columns[0], sign, (span.number,), question[span.start : span.end])
+            yield Condition(columns[0], sign, numbers_of(span), question[span.start : span.end])
         elif span.word is Word.NOT:
             yield Condition(columns[0], "=", (0.0,), "0")
 
@@ -119,7 +121,8 @@ def _years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> I
     for at, span in enumerate(spans):
         if span.kind is Kind.YEAR:
             sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
-            yield Condition(column, f"year{sign}", (span.number,), question[span.start : span.end])
+            sign = "between" if span.word is Word.BETWEEN else sign
+            yield Condition(column, f"year{sign}", numbers_of(span), question[span.start : span.end])
 
 
 def _order(
