@@ -166,12 +166,16 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     found = islice(cut_results(draft.question, draft.results, evidence), MOST_ALTERNATIVES)
+    if draft.table is not None:
+        text = _("The documents may not answer this. This table comes closest:")
+    elif evidence.is_near:
+        text = _("The documents may not answer this. These passages come closest:")
+    else:
+        text = _("The documents do not answer this question.")
     return Completed(
-        text=_("The documents may not answer this. These passages come closest:")
-        if evidence.is_near
-        else _("The documents do not answer this question."),
+        text=text,
         citations=(),
-        state=AnswerState.CLOSEST if evidence.is_near else AnswerState.NOTHING,
+        state=AnswerState.CLOSEST if evidence.is_near or draft.table is not None else AnswerState.NOTHING,
         generator=draft.generator,
         notice=" ".join(draft.notices),
         usage=draft.usage,
