@@ -167,7 +167,7 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
         meant = ()
     found = islice(cut_results(draft.question, draft.results, evidence), MOST_ALTERNATIVES)
     if draft.table is not None:
-        text = _("The documents may not answer this. This table comes closest:")
+        text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
     elif evidence.is_near:
         text = _("The documents may not answer this. These passages come closest:")
     else:

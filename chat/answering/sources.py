@@ -18,7 +18,7 @@ from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
-from retrieval.search.shown_tables import show_table
+from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.stored_tables import name_tables
@@ -45,7 +45,7 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
     """
     try:
         with statements_within(STATEMENT_SECONDS):
-            rows = find_matching_rows(draft.question, passage, detect_language(draft.question))
+            rows = find_matching_rows(draft.question, passage, nearness_in, detect_language(draft.question))
             return None if rows is None else (rows, cite_rows(rows, draft.sources))
     except DatabaseError as error:
         logger.warning("Rows of a table were not looked up, one is quoted: %s", error)

@@ -19,7 +19,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import encode_names, encode_query
 from retrieval.models import DocumentText, Table
 from retrieval.tables.answering import describe
-from retrieval.tables.choosing import TableChoice, choose, weigh_names
+from retrieval.tables.choosing import Nearness, TableChoice, choose, weigh_names
 from retrieval.tables.filters import write_filter
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import label_of
@@ -56,7 +56,7 @@ def show_table(
         return None
     table = stored[known.pk]
     near_rows = _rows_of_hits(table, passages)
-    return _show(choose(question, known, partial(_nearness, known), near_rows), known, table, language)
+    return _show(choose(question, known, nearness_in(known), near_rows), known, table, language)
 
 
 def _weigh_place(table: Table, passages: Sequence[Passage]) -> float:
@@ -80,6 +80,11 @@ def _rows_of_hits(table: Table, passages: Sequence[Passage]) -> list[int]:
     return [
         ordinal for passage in holding for ordinal, start, end in rows if start < passage.end and passage.start < end
     ]
+
+
+def nearness_in(table: KnownTable) -> Nearness:
+    """How near a text is to columns of the table, by the embedder."""
+    return partial(_nearness, table)
 
 
 def _nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -11,11 +12,11 @@ from django.db.models import Q
 
 from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
+from retrieval.tables.choosing import Nearness, read_loosely
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import show_name
-from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import find_candidates, load_table_of
 from retrieval.tables.table_reading import plain_cell
@@ -47,15 +48,17 @@ def answer_from_tables(
     return shown
 
 
-def find_matching_rows(question: str, passage: Passage, language: str = "") -> TableResult | None:
+def find_matching_rows(
+    question: str, passage: Passage, nearness_in: Callable[[KnownTable], Nearness], language: str = ""
+) -> TableResult | None:
     """The rows that the question names, of the table that a passage is from, without a claim; None where it is from no
     table, and where the question chooses no part of its rows."""
     table = load_table_of(passage, question)
-    if (
-        table is None
-        or (reading := read_rows(question, table)) is None
-        or (computed := compute(reading, table)) is None
-    ):
+    if table is None:
+        return None
+    reading = replace(read_loosely(question, table, nearness_in(table)), operation=Operation.ROWS)
+    computed = compute(reading, table)
+    if computed is None:
         return None
     is_choice = reading.order is not None or computed.matched * 2 <= table.row_count
     return _show(reading, computed, table, language) if is_choice else None

@@ -21,8 +21,9 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# A table of so many rows is shown whole.
+# A table of so many rows is shown whole, and so are so many rows that fit.
 WHOLE_ROWS = 15
+MOST_FITTING = 25
 
 # Around so few rows that fit the rows beside them are shown.
 _FEW = 3
@@ -47,7 +48,7 @@ class TableChoice:
 
 def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
     """``near_rows`` are the ordinals of rows that a search found, the best first."""
-    reading = _read(question, table, nearness)
+    reading = read_loosely(question, table, nearness)
     rows = [row for row in _load_rows(reading, table) if row.is_of_data]
     matching = rows
     conditions: list[Condition] = []
@@ -57,13 +58,16 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
             matching, conditions = fitting, [*conditions, condition]
     scores = _score(question, rows, near_rows)
     matching = _arrange(matching, scores, reading)
-    shown = matching[: _room(table)]
-    if len(shown) < _room(table):
+    room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
+    if conditions and reading.order is None and len(matching) <= MOST_FITTING:
+        room = max(room, len(matching))
+    shown = matching[:room]
+    if len(shown) < room:
         chosen = {row.ordinal for row in matching}
         others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
         if len(matching) <= _FEW:
             others.sort(key=lambda row: min(abs(row.ordinal - ordinal) for ordinal in chosen))
-        shown += others[: _room(table) - len(shown)]
+        shown += others[: room - len(shown)]
     return TableChoice(
         _choose_columns(question, reading, table, nearness),
         tuple(shown),
@@ -83,11 +87,7 @@ def weigh_names(question: str, table: KnownTable) -> float:
     return weight
 
 
-def _room(table: KnownTable) -> int:
-    return WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
-
-
-def _read(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
+def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
     """What is certain, else what the question names; with an extreme of no column that is named, the nearest one."""
     reading = read_question(question, table)
     if reading is None or reading.operation is Operation.COMPARE:
