@@ -62,6 +62,8 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
     if conditions and reading.order is None and len(matching) <= MOST_FITTING:
         room = max(room, len(matching))
     shown = matching[:room]
+    if reading.order is None and len(shown) == len(matching):
+        shown.sort(key=lambda row: row.ordinal)
     if len(shown) < room:
         chosen = {row.ordinal for row in matching}
         others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
@@ -89,18 +91,18 @@ def weigh_names(question: str, table: KnownTable) -> float:
 
 def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
     """What is certain, else what the question names; with an extreme of no column that is named, the nearest one."""
+
+    def pick(columns: Sequence[int], said: str = question) -> int:
+        near = nearness(said, columns) if len(columns) > 1 else [0.0]
+        return max(zip(near, columns, strict=True), key=lambda pair: (pair[0], -pair[1]))[1]
+
     reading = read_question(question, table)
     if reading is None or reading.operation is Operation.COMPARE:
-        reading = read_rows(question, table) or TableReading(Operation.ROWS)
+        reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
-        numbers = [
-            at for at, column in enumerate(table.columns) if column.kind == "number" and not table.is_ordinal(at)
-        ]
-        near = dict(zip(numbers, nearness(said, numbers) if numbers else (), strict=True))
-        if near:
-            order = max(numbers, key=lambda column: (near[column], -column))
-            reading = replace(reading, order=order, is_least=word is Word.LEAST)
+        if columns := table.measures if word in (Word.MOST, Word.LEAST) else table.days:
+            reading = replace(reading, order=pick(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
     return reading
 
 
@@ -166,7 +168,7 @@ def _plain(value: object) -> str:
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
     """The columns that name a row, those that the question asks for or names, then the nearest."""
-    named = [reading.order, reading.answer, *(each.column for each in reading.conditions), *reading.shown]
+    named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
     chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]
     if len(chosen) + len(left) > MOST_COLUMNS:

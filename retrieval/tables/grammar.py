@@ -312,7 +312,8 @@ class _Reader:
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject
         if asked is None:
-            return None if columns or asks else TableReading(Operation.ROWS, conditions)
+            is_open = columns or (asks and not self._stands_behind(Word.WHICH))
+            return None if is_open else TableReading(Operation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
@@ -333,7 +334,11 @@ class _Reader:
     ) -> TableReading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
-        if not columns and not is_distinct and (self._counts_value() or (rows and self._follows(rows[0], Word.COUNT))):
+        if (
+            not columns
+            and not is_distinct
+            and (self._stands_behind(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
+        ):
             return TableReading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
@@ -349,12 +354,10 @@ class _Reader:
             return TableReading(Operation.SUM, conditions, order=column)
         return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
-    def _counts_value(self) -> bool:
-        """Whether a value stands right behind "how many": "how many pumps"."""
+    def _stands_behind(self, *words: Word) -> bool:
+        """Whether a value stands right behind one of the words: "how many pumps"."""
         return any(
-            before.word in (Word.COUNT, Word.TOTAL_COUNT)
-            and one.kind is Kind.VALUE
-            and self.question[before.end : one.start].isspace()
+            before.word in words and one.kind is Kind.VALUE and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
         )
 

@@ -91,7 +91,7 @@ def ask(question, table):
 
 def rows(question, table):
     """The names of the first rows that the question chooses."""
-    reading = read_rows(question, table)
+    reading = read_rows(question, table, min)
     computed = compute(reading, table) if reading is not None else None
     return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []
 
@@ -118,7 +118,7 @@ def test_rows_are_chosen_by_what_a_question_names(question, table, chosen):
 
 def test_a_column_that_begins_with_a_word_is_shown():
     sweets = known_table("name,pricepercent,sugarpercent\nNerds,.3,.8\nSkittles,.2,.9\nRunts,.2,.8\n", "sweets.csv")
-    assert read_rows("Which has more sugar, Skittles or Nerds?", sweets).shown == (2,)
+    assert read_rows("Which has more sugar, Skittles or Nerds?", sweets, min).shown == (2,)
 
 
 @pytest.mark.parametrize(
