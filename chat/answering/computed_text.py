@@ -121,9 +121,11 @@ class _Writer:
         return [self._sentence(phrase), *self._table()]
 
     def _record(self, row: ResultRow) -> str:
-        """One row, as a passage of a table is quoted."""
-        cells = (f"{self._column(at)}: {self._cell(row, at)}" for at, cell in enumerate(row.cells) if cell.text.strip())
-        return f"{'; '.join(cells)}{self._mark(row)}"
+        """One row, as a passage of a table is quoted; the cells that are asked for come first, a line each."""
+        filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
+        shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
+        asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
+        return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
 
     def _compare(self) -> str:
         """The sentence that compares two rows; the row that was asked for comes first."""

@@ -46,7 +46,8 @@ WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
 # The same from words alone: without an embedder, or with one that nothing was fitted for.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-ANSWERABLE = 0.5
+# Between hopeless and answerable the closest passages are shown without the look of an answer.
+ANSWERABLE = 0.6
 # Below it not even a language model is asked.
 HOPELESS = 0.1
 # A passage this close is shown below a refusal; and one in another language than the question: of those that answer a

@@ -40,8 +40,10 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
     """The best passage, and as many others beside it as the search is unsure. Raises: NoAnswer if the documents
     probably do not answer.
     """
-    found = cut_results(question, results, evidence)
-    first = next(found, None) if evidence.is_answerable else None
+    if not evidence.is_answerable:
+        raise NoAnswer
+    found = cut_results(question, results, evidence, is_answered=True)
+    first = next(found, None)
     if first is None:
         raise NoAnswer
     excerpt, unit = first

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from chat.answering.citations import find_code, quote_for_answer
-from chat.answering.units import QuotableUnit, UnitKind, as_markdown, blocks_of
+from chat.answering.units import QuotableUnit, SourceSection, UnitKind, as_markdown, blocks_of, sections_of
 from chat.answering.words import stems
 from chat.types import ContextSource
 from retrieval.text.block import Block, BlockKind
@@ -23,8 +23,19 @@ Span = tuple[int, int]
 # About a screen of prose. A list, a procedure, a table and code are of use only as a whole, and may be longer.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
+# An opening and its sub-sections are shown together up to this length.
+LONGEST_OPENING = 1_400
+# An announcement is looked for in so many characters at the end of a text.
+LONGEST_ANNOUNCEMENT = 240
 # Of a table that is longer, this much is shown around the marked row.
 LONGEST_ROWS = 700
+
+
+# What leads to the text behind it, in the last sentence before that.
+_ANNOUNCEMENT = re.compile(
+    r":|\b(?:as follows|following|below|these steps|als volgt|volgende|hieronder|deze stappen)\b", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"[.!?]\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +59,27 @@ class Excerpt:
         )
 
 
-def cut_excerpt(question: str, unit: QuotableUnit) -> Excerpt:
+def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """The excerpt of the passage that contains ``unit``, the place closest to the question.
 
-    It is the unit's whole section if that fits a screen. Otherwise it is the unit's block, the blocks that a text
-    ending in a colon announces, and as much around them as fits. Of a longer block, it is what fits around the unit: a
-    list with its lead-in, rows with their header.
+    It is the unit's whole section if that fits a screen, with the sub-sections behind it as far as they fit. A card
+    beside an answer has the other short sections of the passage as well. Otherwise it is the unit's block, the blocks
+    that an announcement leads to, and as much around them as fits. Of a longer block, it is what fits around the unit:
+    a procedure from its first step, a list with its lead-in, rows with their header.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
     section = list(unit.section.blocks)
-    at = section.index(unit.block)
     first, last = 0, len(section) - 1
-    if not _fits(section):
+    if _fits(section):
+        sections = _with_further_sections(unit, LONGEST_PROSE if is_card else 0)
+        if len(sections) > 1:
+            return _across_sections(question, unit, sections)
+    else:
+        at = section.index(unit.block)
         first, last = _with_announced(unit.source, section, at, at)
         if section[last].end - section[first].start > LONGEST_BLOCK:
-            return _within_block(question, unit)
+            return _within_block(unit)
         first, last = _grown(section, first, last)
     spans = _clipped(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
     is_cut = section[last].end > unit.source.block.end
@@ -73,6 +89,34 @@ def cut_excerpt(question: str, unit: QuotableUnit) -> Excerpt:
 def _fits(blocks: Sequence[Block]) -> bool:
     length = blocks[-1].end - blocks[0].start
     return length <= (LONGEST_PROSE if len(blocks) > 1 or blocks[0].kind is BlockKind.PARAGRAPH else LONGEST_BLOCK)
+
+
+def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
+    """The unit's section, the other sections of its passage if all of them have at most so many characters, and the
+    sub-sections behind it as far as they fit.
+    """
+    sections, best = sections_of(unit.source), unit.source.block.best
+    first = last = sections.index(unit.section)
+    inside = [n for n, each in enumerate(sections) if each.blocks[0].start < best.end and each.end > best.start]
+    if first in inside and sections[inside[-1]].end - sections[inside[0]].blocks[0].start <= longest_passage:
+        first, last = inside[0], inside[-1]
+    level = unit.section.level
+    for each in sections[last + 1 :]:
+        if level is None or each.level is None or each.level <= level:
+            break
+        if each.end - sections[first].blocks[0].start > LONGEST_OPENING:
+            break
+        last += 1
+    return sections[first : last + 1]
+
+
+def _across_sections(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
+    """The excerpt of several sections, with the headings between them, and that of the first if the unit's is later."""
+    start, end = sections[0].blocks[0].start, sections[-1].end
+    spans = _clipped(unit.source, [(start, end)])
+    if sections[0] == unit.section:
+        return _with_heading(question, unit, spans, goes_on=end > unit.source.block.end)
+    return Excerpt(unit.source, spans, heading=sections[0].heading, goes_on=end > unit.source.block.end)
 
 
 def _with_announced(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
@@ -85,7 +129,11 @@ def _with_announced(source: ContextSource, section: Sequence[Block], first: int,
 
 
 def _announces(source: ContextSource, block: Block) -> bool:
-    return text_of(source, block.start, block.end).rstrip(" \n*_").endswith(":")
+    """Whether the last sentence of a text leads to what follows: "as follows", "these steps", a colon."""
+    if block.kind is not BlockKind.PARAGRAPH:
+        return text_of(source, block.start, block.end).rstrip(" \n*_").endswith(":")
+    text = text_of(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
+    return bool(_ANNOUNCEMENT.search(_SENTENCE_END.split(text)[-1]))
 
 
 def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
@@ -97,7 +145,7 @@ def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-def _within_block(question: str, unit: QuotableUnit) -> Excerpt:
+def _within_block(unit: QuotableUnit) -> Excerpt:
     """The sentences, items, rows or lines around the unit, in a block that is too long."""
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
@@ -116,6 +164,11 @@ def _within_block(question: str, unit: QuotableUnit) -> Excerpt:
         last += 1
     while first > 0 and pieces[last][1] - pieces[first - 1][0] <= longest:
         first -= 1
+    if unit.block.kind is BlockKind.STEPS:
+        # A procedure is of use from its first step.
+        first = 0
+        while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= LONGEST_BLOCK:
+            last += 1
     spans = [(pieces[first][0], pieces[last][1])]
     lead_in = unit.block.lead_in
     if unit.kind is UnitKind.ITEM and lead_in is not None and lead_in[0] >= offset and first > 0:

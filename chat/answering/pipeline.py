@@ -165,7 +165,7 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
-    found = islice(cut_results(draft.question, draft.results, evidence), MOST_ALTERNATIVES)
+    found = islice(cut_results(draft.question, draft.results, evidence, is_answered=False), MOST_ALTERNATIVES)
     if draft.table is not None:
         text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
     elif evidence.is_near:

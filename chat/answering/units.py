@@ -29,7 +29,7 @@ LONGEST_UNIT = 700
 
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
 _RECORD_SUBJECT = re.compile(r"[^\s:;|][^:;]{0,60}: ([^;]+); ")
-_MARKDOWN_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++(.*)$")
+_MARKDOWN_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++(.*)$")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
 # An entry of a table of contents: nothing but links within the site.
@@ -66,10 +66,18 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """The blocks of a source under one heading, up to the next heading of any level."""
+    """The blocks of a source under one heading, up to the next heading of any level.
+
+    ``level`` is 1 for the outermost headings, 0 for text without a heading, and None if it is unknown.
+    """
 
     heading: str
     blocks: tuple[Block, ...]
+    level: int | None = None
+
+    @property
+    def end(self) -> int:
+        return self.blocks[-1].end
 
 
 def blocks_of(source: ContextSource) -> tuple[Block, ...]:
@@ -103,10 +111,8 @@ def quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
 def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
     content, offset = source.block.content, source.block.start
-    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
-        own = tuple(blocks)
-        section = SourceSection(_heading(source, heading_start, own[0].start), own)
-        for block in own:
+    for section in sections_of(source):
+        for block in section.blocks:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if len(_WORD.findall(text)) < 2 or _CONTENTS.fullmatch(text):
@@ -116,6 +122,28 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
                 place = (source, offset + start, offset + start + len(text))
                 units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))
     return tuple(units)
+
+
+def sections_of(source: ContextSource) -> tuple[SourceSection, ...]:
+    """The sections of a source, in reading order."""
+    found = []
+    for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
+        own = tuple(blocks)
+        heading = _heading(source, heading_start, own[0].start)
+        found.append(SourceSection(heading, own, _level(source, heading_start)))
+    return tuple(found)
+
+
+def _level(source: ContextSource, heading_start: int | None) -> int | None:
+    """The level of the heading, by its signs in Markdown, or by the headings of a passage that begins with it."""
+    if heading_start is None:
+        return 0
+    context = source.block
+    if context.start <= heading_start < context.end:
+        line = context.content[heading_start - context.start :].lstrip("\n").split("\n", 1)[0]
+        if match := _MARKDOWN_HEADING.match(line):
+            return len(match[1])
+    return next((len(each.heading_path) for each in context.passages if each.start == heading_start), None)
 
 
 def _cut(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
@@ -174,7 +202,7 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
         return path[-1] if path else ""
     line = context.content[heading_start - context.start :].lstrip("\n").split("\n", 1)[0]
     markdown = _MARKDOWN_HEADING.match(line)
-    return plain(markdown[1].rstrip(" \t#") if markdown else line)
+    return plain(markdown[2].rstrip(" \t#") if markdown else line)
 
 
 def text_to_encode(unit: QuotableUnit) -> str:

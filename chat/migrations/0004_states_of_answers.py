@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 # Refusals that listed passages, and those that did not.
 FILL_IN = """
-    UPDATE chat_answer SET state = CASE WHEN alternatives = '[]'::jsonb THEN 'nothing' ELSE 'closest' END WHERE refused
+    UPDATE chat_answer SET state = CASE WHEN near = '[]'::jsonb THEN 'nothing' ELSE 'closest' END WHERE refused
 """
 
 
@@ -13,6 +13,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # The column keeps its name, for processes of the release before.
+        migrations.AlterField('answer', 'near', models.JSONField(db_column='near', default=list)),
         migrations.RenameField('answer', 'near', 'alternatives'),
         migrations.AddField(
             model_name='answer',

@@ -63,7 +63,7 @@ class Answer(Leased):
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
     # The passages beside the answer, or in its place; and what the question may have meant.
-    alternatives: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)
+    alternatives: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list, db_column="near")
     choices: models.JSONField[list[dict[str, str]]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
     notice = models.TextField(_("notice"), help_text=_("A fallback that was shown to the reader."))

@@ -17,7 +17,7 @@ from chat.pages.turns import ShownTurn
 register = template.Library()
 
 # It is a group, so that the words themselves are kept when a text is split.
-_WORD = re.compile(r"([\w.-]*\w)")
+_WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 
 @register.filter

@@ -103,6 +103,9 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
         is_value=computed.answer is not None and computed.answer == reading.order,
         is_ordered=computed.operation is Operation.ROWS and reading.order is not None,
         is_least=reading.is_least,
+        asked=tuple(
+            columns.index(column) for column in (reading.order, reading.answer, *reading.shown) if column in columns
+        ),
     )
 
 

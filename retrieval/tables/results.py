@@ -47,7 +47,8 @@ class TableResult:
     counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, and
     ``ordinals`` their numbers in the table, from 1. ``answers`` are the values that answer, as the document has them;
     ``is_value`` says that the highest or lowest value itself was asked for, not its row. The first ``name_columns`` of
-    the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those of the conditions.
+    the ``columns`` name a row, ``targets`` are the places of those that are shown, of which the question names the
+    ``asked`` ones; the others are those of the conditions.
     ``is_markup`` says that the cells are Markdown; ``is_ordered``, that rows without a claim come by the first target,
     the highest first, or with ``is_least`` the lowest.
     """
@@ -70,6 +71,7 @@ class TableResult:
     is_value: bool = False
     is_ordered: bool = False
     is_least: bool = False
+    asked: tuple[int, ...] = ()
 
     @property
     def is_computed(self) -> bool:

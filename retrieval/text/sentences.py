@@ -22,7 +22,11 @@ _BOUNDARY = re.compile(
     # A full stop, closing marks, white space, and then what can begin a sentence.
     r"|(?<=[.!?…])[\"'”’»)\]*_`]{0,4}(?P<space>\s+)(?=[\"'“‘«(\[*_`:¿¡]{0,4}[^\W_a-z])"
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
+    r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
+# "Click Save.Important: back up first.Open the menu": the last word of a sentence that is glued to the next one. Names
+# such as models.Model look alike, so a text needs two of them.
+_GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
     r"|art|lid|blz|pag|pp|bijv|bv|o\.a|m\.a\.w|d\.w\.z|i\.p\.v|m\.b\.t|t\.a\.v|t\.n\.v|a\.u\.b|evt|resp|incl|excl|tel|max|min|approx|dept|inc|ltd|co|e\.g|i\.e|jan|feb|mrt|apr|jun|jul|aug|sept?|okt|oct|nov|dec)$",
@@ -37,9 +41,12 @@ def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int,
     break is PARAGRAPH.
     """
     begin, kind = start, Break.PARAGRAPH
+    glued = {match.end() for match in _GLUED.finditer(text, start, end)}
     for match in _BOUNDARY.finditer(text, start, end):
         cut = match.start() if match["space"] is None else match.start("space")
         if match["space"] is not None and _is_abbreviation(text, begin, cut):
+            continue
+        if match["glued"] is not None and (len(glued) < 2 or cut not in glued):
             continue
         first, last = strip_range(text, begin, cut)
         if first < last:

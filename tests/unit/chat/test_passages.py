@@ -61,6 +61,28 @@ def test_other_sections_are_not_shown():
     assert quoted("What is its colour?", source(text)).text == "**Colour**\n\nIt is green. [1]"
 
 
+def test_an_opening_is_shown_with_the_sub_sections_behind_it():
+    text = "## Roles\n\nEach role has a task.\n\n### Lead\n\nDecides.\n\n### Scribe\n\nWrites.\n\n## After\n\nRest.\n"
+    shown = quoted("Which task has each role?", source(text)).text
+    assert shown == "Each role has a task.\n\n**Lead**\n\nDecides.\n\n**Scribe**\n\nWrites. [1]"
+
+
+@pytest.mark.parametrize(
+    "announcement", ["Proceed as follows.", "These steps restore it: you need a key.", "Follow these steps."]
+)
+def test_an_announcement_is_followed_by_its_list(announcement):
+    text = f"{'y' * LONGEST_PROSE}.\n\n{announcement}\n\n- stop the site\n- start it\n\nz{'z' * LONGEST_PROSE}.\n"
+    shown = quoted(announcement, source(text)).text
+    assert shown == f"{announcement}\n\n- stop the site\n- start it … [1]"
+
+
+def test_a_long_procedure_begins_at_its_first_step():
+    steps = "\n".join(f"{n}. Step {n} " + "x" * 160 for n in range(1, 31))
+    shown = quoted("What is step 9?", source(steps)).text
+    assert shown.startswith("1. Step 1")
+    assert "9. Step 9" in shown
+
+
 def test_a_list_without_a_lead_in_stands_below_its_heading():
     text = "## Not covered\n\n- wear of seals\n- damage by frost\n\nA claim for frost is declined.\n"
     assert quoted("A claim after frost?", source(text)).text.startswith("**Not covered**\n\n- wear of seals")
@@ -111,22 +133,42 @@ def test_of_records_the_nearest_row_alone_is_shown_without_a_mark():
     assert marked(quotation) == ""
 
 
-def test_a_second_passage_follows_that_is_nearly_as_near_and_says_something_else():
-    first = source("The pump weighs 3450 g.", marker=1, score=2.0)
-    second = source("Weighing takes two people and a scale.", marker=2, score=1.0)
-    quotation = quoted("weigh the pump", first, second, closeness=(1.0, 0.99))
-    assert quotation.text == "The pump weighs 3450 g. [1]\n\nWeighing takes two people and a scale. [2]"
-    for citation in quotation.citations:
-        assert quotation.text[citation.marker_start : citation.marker_end] == f"[{citation.marker}]"
+def further(*texts, scores, question="weigh the pump", **features):
+    sources = [
+        source(text, marker=n, score=score) for n, (text, score) in enumerate(zip(texts, scores, strict=True), 1)
+    ]
+    found = replace(evidence(*[0.9] * len(sources)), features=features)
+    return [each.text for each in quote(question, sources, found).alternatives]
 
 
-@pytest.mark.parametrize(
-    ("text", "closeness"), [("Weighing takes two people and a scale.", 0.5), ("The pump: weighs 3450 g", 0.99)]
-)
-def test_no_second_passage_that_is_further_or_says_the_same(text, closeness):
-    first = source("The pump weighs 3450 g.", marker=1, score=2.0)
-    second = source(text, marker=2, score=1.0)
-    assert "[2]" not in quoted("weigh the pump", first, second, closeness=(1.0, closeness)).text
+TEXTS = ("The pump weighs 3450 g.", "Weighing takes two people.", "A scale weighs.", "Pumps are green.", "Pumps hum.")
+
+
+@pytest.mark.parametrize(("lead", "number"), [(2.0, 1), (1.0, 1), (0.7, 2), (0.3, 3), (0.0, 3)])
+def test_the_smaller_the_lead_of_the_best_passage_the_more_others_stand_beside_it(lead, number):
+    scores = [3.0, *(3.0 - lead - n / 10 for n in range(4))]
+    assert further(*TEXTS, scores=scores) == list(TEXTS[1 : 1 + number])
+
+
+def test_a_curators_question_is_answered_by_its_passage_alone():
+    assert further(*TEXTS[:2], scores=(1.0, 1.0), given=1.0) == []
+
+
+def test_no_place_is_shown_twice():
+    text = "The pump weighs 3450 g.\n\nIt is green.\n"
+    both = [source(text, passage=passage) for passage in ((0, 24), (25, 37))]
+    assert quote("weigh the pump", both, evidence(0.9, 0.9)).text == "The pump weighs 3450 g.\n\nIt is green. [1]"
+    assert not quote("weigh the pump", both, evidence(0.9, 0.9)).alternatives
+
+
+def test_an_alternative_has_no_marker_and_names_its_place():
+    text = "## Size\n\nIt measures 20 cm.\n\n## Colour\n\nIt is green.\n"
+    (other,) = quote(
+        "its colour", [source(TEXTS[0], score=2.0), source(text, marker=2)], evidence(0.9, 0.9)
+    ).alternatives
+    # The other short section of the passage is there too.
+    assert other.text == "**Size**\n\nIt measures 20 cm.\n\n**Colour**\n\nIt is green."
+    assert text[other.start - 100 : other.end - 100] == other.quote == "It is green."
 
 
 def test_the_best_source_is_quoted_wherever_it_stands():

@@ -35,7 +35,7 @@ def answer(text, *citations, usage=None, notice="", statements=()):
         "notice": notice,
         "cut_off": False,
     }
-    return {"answer": text, "near": [], "choices": [], "statements": list(statements), **known}
+    return {"answer": text, "alternatives": [], "choices": [], "statements": list(statements), **known}
 
 
 def places(whole):
