@@ -13,7 +13,7 @@ from math import log
 
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
-from retrieval.tables.lexicon import GRAMMAR_WORDS, Word, singular, tokenize
+from retrieval.tables.lexicon import GRAMMAR_WORDS, YEAR, Word, singular, tokenize
 from retrieval.tables.linking import Kind, link
 from retrieval.tables.matching_rows import read_rows
 from retrieval.tables.results import Operation
@@ -48,6 +48,7 @@ class TableChoice:
 
 def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
     """``near_rows`` are the ordinals of rows that a search found, the best first."""
+    is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
     rows = [row for row in _load_rows(reading, table) if row.is_of_data]
     matching = rows
@@ -64,7 +65,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
     shown = matching[:room]
     if reading.order is None and len(shown) == len(matching):
         shown.sort(key=lambda row: row.ordinal)
-    if len(shown) < room:
+    if len(shown) < room and not (conditions and is_certain):
         chosen = {row.ordinal for row in matching}
         others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
         if len(matching) <= _FEW:
@@ -92,9 +93,16 @@ def weigh_names(question: str, table: KnownTable) -> float:
 def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
     """What is certain, else what the question names; with an extreme of no column that is named, the nearest one."""
 
+    years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
+
     def pick(columns: Sequence[int], said: str = question) -> int:
-        near = nearness(said, columns) if len(columns) > 1 else [0.0]
-        return max(zip(near, columns, strict=True), key=lambda pair: (pair[0], -pair[1]))[1]
+        near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
+
+        def key(column: int) -> tuple[int, float, int]:
+            words = table.words_of_column(column)  # of incidents_00_14 also 00
+            return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
+
+        return max(columns, key=key)
 
     reading = read_question(question, table)
     if reading is None or reading.operation is Operation.COMPARE:
