@@ -43,7 +43,8 @@ class Expectations:
 class Grade:
     """0 to 3 points for an answer, what is ``missing`` of ``must``, and the ``forbidden`` that it contains.
 
-    ``length`` is in characters, without markers.
+    ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and what is shown beside it
+    contain all of ``must``.
     """
 
     points: int
@@ -51,24 +52,31 @@ class Grade:
     forbidden: tuple[str, ...] = ()
     length: int = 0
     is_too_long: bool = False
+    is_on_page: bool = False
 
     @property
     def is_complete(self) -> bool:
         return not self.missing and not self.forbidden
 
 
-def grade(text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False) -> Grade:
-    """The points of an answer with this ``text``.
+def grade(
+    text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
+) -> Grade:
+    """The points of an answer with this ``text``, and with the texts ``beside`` it.
 
     3 if it contains all of ``must`` and none of ``must_not`` within the length; 2 for the same at up to three times the
     length; 1 for at least half of ``must``, or for citing an expected document (``cites_expected``); else 0. If a
-    refusal is expected, 3 for a refusal, else 0; if an answer is expected, 0 for a refusal.
+    refusal is expected, 3 for a refusal, else 0; if an answer is expected, a refusal gets 1 if the texts beside it
+    contain all of ``must``, else 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
-    if expected.refusal or refused:
-        missing = () if expected.refusal else expected.must
-        return Grade(MOST_POINTS if expected.refusal and refused else 0, missing, (), length)
+    if expected.refusal:
+        return Grade(MOST_POINTS if refused else 0, (), (), length)
+    page = _normalize("\n".join([readable, *beside]))
+    is_on_page = bool(expected.must) and all(_holds(page, each) for each in expected.must)
+    if refused:
+        return Grade(int(is_on_page), expected.must, (), length, is_on_page=is_on_page)
     words = _normalize(readable)
     missing = tuple(each for each in expected.must if not _holds(words, each))
     forbidden = tuple(each for each in expected.must_not if _holds(words, each))
@@ -78,7 +86,7 @@ def grade(text: str, *, refused: bool, expected: Expectations, cites_expected: b
         points = MOST_POINTS - is_too_long
     else:
         points = int(2 * len(missing) <= len(expected.must) or cites_expected)
-    return Grade(points, missing, forbidden, length, is_too_long)
+    return Grade(points, missing, forbidden, length, is_too_long, is_on_page)
 
 
 def clean_lines(lines: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
@@ -22,6 +23,8 @@ from retrieval.types import Turn
 LONGEST_SECONDS = 300.0
 # The wait after too many requests, if the site does not name one.
 PAUSE_SECONDS = 5.0
+# A passage beside an answer counts as read so far.
+READ_CHARACTERS = 900
 
 
 class OwnCodeAsker:
@@ -49,10 +52,16 @@ class OwnCodeAsker:
         return Reply(
             text=end.text,
             refused=end.refused,
+            beside=tuple(each.text[:READ_CHARACTERS] for each in end.alternatives),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
             completed_question=completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,
         )
+
+
+def _rows(table: Mapping[str, Any] | None) -> str:
+    """Return the cells of a table in the form of the API; empty without one."""
+    return "\n".join(" ".join(map(str, row)) for row in table["rows"]) if table else ""
 
 
 class SiteAsker:
@@ -90,6 +99,7 @@ class SiteAsker:
         return Reply(
             text=answer["answer"],
             refused=answer["refused"],
+            beside=(*(each["text"][:READ_CHARACTERS] for each in answer["alternatives"]), _rows(answer.get("table"))),
             cited=tuple(sorted({citation["document"]["title"] for citation in answer["citations"]})),
             completed_question=answer["completed_question"],
             seconds=seconds,

@@ -63,10 +63,13 @@ class GradedQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a question. ``cited`` are titles of documents; ``error`` says why there is no answer."""
+    """The reply to a question. ``beside`` are the texts shown beside it, ``cited`` titles of documents; ``error`` says
+    why there is no answer.
+    """
 
     text: str = ""
     refused: bool = False
+    beside: tuple[str, ...] = ()
     cited: tuple[str, ...] = ()
     completed_question: str = ""
     seconds: float = 0.0
@@ -92,6 +95,7 @@ class GradedReply:
             "question": question.text,
             "score": self.points,
             "refused": reply.refused,
+            "on_page": self.grade.is_on_page,
             "chars": self.grade.length,
             "max_chars": question.expected.longest,
             "missing": self.grade.missing,
@@ -136,6 +140,7 @@ class GradedRun:
             "near_misses_refused": _mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
             "off_topic_refused": _mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
             "wrongly_refused": _mean(each.reply.refused for each in answerable),
+            "on_page": _mean(each.grade.is_on_page for each in answerable),
             "too_long": _mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
             "failed": _mean(bool(each.reply.error) for each in self.replies),
         }
@@ -150,7 +155,13 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
-    points = grade(reply.text, refused=reply.refused, expected=question.expected, cites_expected=cites_expected)
+    points = grade(
+        reply.text,
+        refused=reply.refused,
+        expected=question.expected,
+        cites_expected=cites_expected,
+        beside=reply.beside,
+    )
     return GradedReply(question, reply, points)
 
 

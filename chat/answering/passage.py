@@ -123,7 +123,9 @@ def _with_announced(source: ContextSource, section: Sequence[Block], first: int,
     """The range of blocks, extended by the block that announces its first, and those that its last announces."""
     while first > 0 and _announces(source, section[first - 1]):
         first -= 1
-    while last + 1 < len(section) and _announces(source, section[last]):
+    while last + 1 < len(section) and (
+        _announces(source, section[last]) or _introduces(section[last], section[last + 1])
+    ):
         last += 1
     return first, last
 
@@ -134,6 +136,12 @@ def _announces(source: ContextSource, block: Block) -> bool:
         return text_of(source, block.start, block.end).rstrip(" \n*_").endswith(":")
     text = text_of(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
     return bool(_ANNOUNCEMENT.search(_SENTENCE_END.split(text)[-1]))
+
+
+def _introduces(block: Block, following: Block) -> bool:
+    """Whether a short text introduces the table behind it, as in "The hours differ by ward"."""
+    is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
+    return is_short and following.kind is BlockKind.TABLE
 
 
 def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:

@@ -7,7 +7,6 @@ import re
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TypeVar
 
 from django.db import DatabaseError
@@ -22,9 +21,11 @@ from chat.answering.extractive import quote
 from chat.answering.injection import RULE_NAMES, find_instruction
 from chat.answering.model_trial import uses_functions
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
+from chat.answering.passage import Excerpt
 from chat.answering.results import MOST_ALTERNATIVES, as_alternative, cut_results
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.answering.threads import in_thread
+from chat.answering.units import QuotableUnit
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
@@ -165,21 +166,28 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
-    found = islice(cut_results(draft.question, draft.results, evidence, is_answered=False), MOST_ALTERNATIVES)
     if draft.table is not None:
         text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
     elif evidence.is_near:
         text = _("The documents may not answer this. These passages come closest:")
     else:
         text = _("The documents do not answer this question.")
+    is_near = evidence.is_near or draft.table is not None
+    found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
+    if not is_near:
+        # Titles alone are shown, each once.
+        first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
+        for excerpt, unit in found:
+            first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))
+        found = list(first_of.values())
     return Completed(
         text=text,
         citations=(),
-        state=AnswerState.CLOSEST if evidence.is_near or draft.table is not None else AnswerState.NOTHING,
+        state=AnswerState.CLOSEST if is_near else AnswerState.NOTHING,
         generator=draft.generator,
         notice=" ".join(draft.notices),
         usage=draft.usage,
-        alternatives=put_in_place(as_alternative(*each) for each in found),
+        alternatives=put_in_place(as_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
         choices=tuple(Choice(other, other) for other in meant),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from chat.answering.evidence import Evidence, nearest_unit
 from chat.answering.passage import Excerpt, cut_excerpt, render
 from chat.answering.units import QuotableUnit
+from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
 
 # At most so many passages are shown beside the first one.
@@ -27,13 +28,21 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
     return 1 if lead >= SURE else 2 if lead >= NEARLY_SURE else MOST_ALTERNATIVES
 
 
-def rank_results(results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
+def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
     """Return the results in the order in which they are shown.
 
-    Results that answer by themselves come first. The best one by rank may be in the question's language and about
-    something else, while the passage that makes the question answerable is in another language.
+    Sections come first whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?", and not the
+    exceptions below it. Then come results that answer by themselves. The best one by rank may be in the question's
+    language and about something else, while the passage that makes the question answerable is in another language.
     """
-    return sorted(results, key=lambda result: (result.marker not in evidence.alone, -result.block.score, result.marker))
+    asked = stem_set(question)
+
+    def order(result: ContextSource) -> tuple[bool, bool, float, int]:
+        path = result.block.best.heading_path
+        is_named = bool(asked) and bool(path) and stem_set(path[-1]) == asked
+        return not is_named, result.marker not in evidence.alone, -result.block.score, result.marker
+
+    return sorted(results, key=order)
 
 
 def cut_results(
@@ -45,7 +54,7 @@ def cut_results(
     out, and those whose closest place an earlier one shows.
     """
     shown: list[Excerpt] = []
-    for result in rank_results(results, evidence):
+    for result in rank_results(question, results, evidence):
         unit = nearest_unit(question, result)
         if unit is None or any(each.shows(unit) for each in shown):
             continue

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -18,10 +20,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
+from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.conversations.reach import readable_answers
 from chat.conversations.rights import is_closed_to, may_read_all
 from chat.models import Answer
-from chat.pages.cards import page_label, plain
+from chat.pages.cards import page_label, place, plain
 from chat.pages.page_views import explainable_answer, for_visitors
 from chat.pages.rendering import reason_label
 from chat.signals import PanelScore, scores_wanted
@@ -286,6 +289,55 @@ def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None)
     return tuple(bars)
 
 
+# What became of the hits of a search, for answers that quote them.
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A hit as a result. ``shown`` is "answer", "card" or empty; ``card`` is its number from 1, ``quote`` the place
+    that is marked or stands on the card.
+    """
+
+    rank: int
+    score: float
+    title: str
+    where: str
+    href: str
+    shown: str = ""
+    card: int = 0
+    quote: str = ""
+
+
+def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[ResultRow, ...]:
+    """Return the hits of a quoted answer or a refusal, best first; empty if a language model wrote the answer.
+
+    With ``readable``, only hits with these ids of passages are returned.
+    """
+    if answer.generator != EXTRACTIVE or answer.computed:
+        return ()
+    cited = {citation.marker: citation.quote for citation in answer.citations.all()}
+    cards = {found.get("chunk_id"): (number, found) for number, found in enumerate(answer.alternatives, start=1)}
+    rows = []
+    for rank, source in enumerate(sorted(answer.sources, key=itemgetter("score"), reverse=True), start=1):
+        if readable is not None and source["chunk_id"] not in readable:
+            continue
+        number, card = cards.get(source["chunk_id"], (0, {}))
+        quote = cited.get(source["marker"], card.get("quote", ""))
+        rows.append(
+            ResultRow(
+                rank=rank,
+                score=source["score"],
+                title=source["document"]["title"],
+                where=place(source.get("collection", ""), source["section"], source["page"], source["page_unit"]),
+                href=passage_url(source["document"]["id"], source["start"], source["end"]),
+                shown="answer" if source["marker"] in cited else "card" if card else "",
+                card=number,
+                quote=Truncator(plain(quote)).chars(PASSAGE_CHARACTERS),
+            )
+        )
+    return tuple(rows)
+
+
 # All that the debug panel shows of one answer.
 
 
@@ -293,7 +345,8 @@ def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None)
 class Panel:
     """An answer, explained. ``lexical_matches`` is None if it was not counted; ``not_counted`` then has the reason.
 
-    ``profile_url`` is the search profile's page if the viewer may see it; else empty.
+    ``profile_url`` is the search profile's page if the viewer may see it, and ``playground_url`` the playground with
+    this question; else empty.
     """
 
     trace: AnswerTrace
@@ -305,6 +358,13 @@ class Panel:
     lexical_matches: int | None = None
     not_counted: str = ""
     profile_url: str = ""
+    playground_url: str = ""
+    results: tuple[ResultRow, ...] = ()
+
+    @property
+    def lead(self) -> float | None:
+        """The lead of the first score over the second; None with fewer results."""
+        return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
     def kept(self) -> int:
@@ -338,6 +398,8 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         lexical_matches=matches,
         not_counted=not_counted,
         profile_url=_profile_url(answer, viewer),
+        playground_url=_playground_url(trace.query, answer, viewer),
+        results=result_rows(answer, None if is_closed_to(viewer) is None else shown),
     )
 
 
@@ -395,6 +457,13 @@ def _profile_url(answer: Answer, viewer: Any) -> str:
     if version is None or not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
     return reverse("admin:retrieval_searchprofile_change", args=[version.profile_id])
+
+
+def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
+    if not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
+        return ""
+    parameters = {"question": query, "collection": answer.collection.slug if answer.collection else ""}
+    return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
 @require_GET

@@ -102,6 +102,12 @@ class ShownTurn:
         return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
     @property
+    def may_differ(self) -> bool:
+        """Whether asking anew may give another answer: a language model writes, or some part did not answer."""
+        is_written = self.answer.generator not in ("", EXTRACTIVE)
+        return is_written or bool(self.models) or bool(self.notices)
+
+    @property
     def quoted(self) -> Cited | None:
         """The place of the passage that the answer quotes; None for other answers."""
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed

@@ -257,7 +257,13 @@ class AnswerMeasurement:
             return
         sources = {passage.source for passage in question.expected_passages.all() if passage.grade > 0}
         cites_expected = any(citation.passage.source in sources for citation in end.citations)
-        graded = grade(end.text, refused=end.refused, expected=expected, cites_expected=cites_expected)
+        graded = grade(
+            end.text,
+            refused=end.refused,
+            expected=expected,
+            cites_expected=cites_expected,
+            beside=[each.text for each in end.alternatives],
+        )
         result.expectations = graded.points / MOST_POINTS
         unmet = {
             "missing": list(graded.missing),

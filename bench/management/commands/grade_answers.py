@@ -24,6 +24,7 @@ SHARES = {
     "near_misses_refused": "near misses refused",
     "off_topic_refused": "off-topic refused",
     "wrongly_refused": "answerable, but refused",
+    "on_page": "all on the page, with what is shown beside the answer",
     "too_long": "complete, but too long",
     "failed": "failed",
 }

@@ -180,7 +180,7 @@ async def test_out_of_scope_is_a_refusal_in_the_curators_words(document, curator
     kind = ApprovedAnswer.Kind.OUT_OF_SCOPE
     await sync_to_async(approve)(document, curator, question="What does my boss earn?", kind=kind, text=text)
     answer = await ask("What does my boss earn?")
-    assert (answer.refused, answer.text, answer.near) == (True, text, [])
+    assert (answer.refused, answer.text, answer.alternatives) == (True, text, [])
 
 
 async def test_another_embedder_has_its_vectors_made(approved):

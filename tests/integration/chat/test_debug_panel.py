@@ -59,7 +59,7 @@ def test_the_panel_tells_the_whole_way_as_a_fragment_and_as_a_page(library, staf
     address = f"/answers/{answer.pk}/debug/"
     fragment = client_of(staff).get(address, HTTP_HX_REQUEST="true").content.decode()
     text = text_of(fragment)
-    assert "Search method zscore" in text
+    assert "search_method zscore" in text
     # Passages with a telling word of the question: the pump's and the elephant's.
     assert "Passages that match the words 2 counted now" in text
     assert re.search(r"reformulate [\d. ]+ classify and plan [\d. ]+ both retrievers [\d. ]+ vector retriever", text)
@@ -105,7 +105,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(library, staff,
     assert "secret" in client_of(staff).get(path).content.decode()
     # Whoever may not read the sources any more does not see how they were found either.
     assert client_of(visitor="browser-1").get(path).status_code == 404
-    Answer.objects.filter(pk=answer.pk).update(sources=[], source_collections=[], source_documents=[])
+    Answer.objects.filter(pk=answer.pk).update(sources=[], alternatives=[], source_collections=[], source_documents=[])
     closed = client_of(visitor="browser-1").get(path).content.decode()
     candidates = text_of(closed[closed.index('class="candidate-list"') :])
     assert "secret" not in closed

@@ -232,7 +232,10 @@ async def test_a_call_that_is_written_as_the_answer_is_not_shown(library, model)
     call = '{"name": "ask_tables", "arguments": {"question": "How heavy?"}}'
     model.pieces = [call[:20], call[20:]]
     answer, events = await ask()
-    assert (answer.generator, [event.name for event in events]) == ("extractive", ["searched", "completed"])
+    assert (answer.generator, [event.name for event in events]) == (
+        "extractive",
+        ["searched", "searched", "completed"],
+    )
     assert "ask_tables" not in answer.text
     assert "did not answer" in answer.notice
     model.pieces = [f"```json\n{call}\n```\n", "The MX-9920-W weighs ", "3450 grams."]

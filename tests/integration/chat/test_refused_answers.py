@@ -11,7 +11,7 @@ from django.test import Client
 from chat.answering import pipeline
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
-from chat.types import AnswerDraft, AnswerToken, Choice, Completed, NearPlace
+from chat.types import Alternative, AnswerDraft, AnswerState, AnswerToken, Choice, Completed
 from retrieval.models import Collection, Document
 from tests.support.asking import answered
 from tests.support.remembered import library_of
@@ -52,8 +52,10 @@ def refusal(searched, end):
     best = searched.sources[0].block.best
     start = best.content.index("A password")
     quote = best.content[start:]
-    near = NearPlace(best, quote, best.start + start, best.start + start + len(quote))
-    return Completed(SENTENCE, (), refused=True, generator="extractive", near=(near,), choices=CHOICES)
+    near = Alternative(best, quote, quote, best.start + start, best.start + start + len(quote), 1.0)
+    return Completed(
+        SENTENCE, (), generator="extractive", state=AnswerState.CLOSEST, alternatives=(near,), choices=CHOICES
+    )
 
 
 def ask(user=None, **options):
@@ -63,24 +65,24 @@ def ask(user=None, **options):
 def test_a_refusal_is_saved_and_served_again_with_its_near_places_and_choices(library, outcome):
     outcome(refusal)
     first = ask()
-    (near,) = first.near
+    (near,) = first.alternatives
     document = Document.objects.get()
     assert document.text.text[near["start"] : near["end"]] == near["quote"]
     assert near["document"] == {"id": document.pk, "title": "Passwords", "url": "", "collection": "library"}
     assert first.choices[0] == {"label": MEANT[0], "question": MEANT[0]}
     again = ask()
     assert again.repeats == first
-    assert (again.refused, again.near, again.choices) == (True, first.near, first.choices)
+    assert (again.refused, again.alternatives, again.choices) == (True, first.alternatives, first.choices)
 
 
 def test_the_api_has_the_near_places_and_the_choices(library, outcome, api):
     outcome(refusal)
     body = api.post("/api/v1/ask/", {"question": QUESTION}, format="json").json()
     assert body["refused"] is True
-    assert body["near"][0]["quote"].startswith("A password for the console")
+    assert body["alternatives"][0]["quote"].startswith("A password for the console")
     assert [choice["question"] for choice in body["choices"]] == list(MEANT)
     schemas = api.get("/api/schema/?format=json").json()["components"]["schemas"]
-    assert set(body["near"][0]) == set(schemas["NearPlace"]["properties"])
+    assert set(body["alternatives"][0]) == set(schemas["Alternative"]["properties"])
     assert set(body["choices"][0]) == set(schemas["QuestionChoice"]["properties"])
 
 
@@ -119,7 +121,7 @@ def test_the_command_prints_the_near_places_and_the_choices(library, outcome, ca
     call_command("ask", QUESTION, json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["refused"] is True
-    assert told["near"][0]["document"]["title"] == "Passwords"
+    assert told["alternatives"][0]["document"]["title"] == "Passwords"
     assert told["choices"][0]["question"] == MEANT[0]
 
 
@@ -129,7 +131,7 @@ def test_a_page_shows_a_refusal_with_its_near_places(library, outcome, mine, own
     page = mine.get(f"/c/{answer.conversation_id}/").content.decode()
     assert SENTENCE in page
     assert "<li>no names</li>" in page
-    near = answer.near[0]
+    near = answer.alternatives[0]
     assert f"/documents/{near['document']['id']}/?start={near['start']}&amp;end={near['end']}#passage" in page
     assert "Did you mean:" in page
     assert f'value="{MEANT[1]}">{MEANT[1]}</button>' in page
@@ -158,7 +160,8 @@ def refused_beside_a_secret(owner, library, ingest):
     near = {**place, "document": {"id": secret.pk, "title": "Codes", "url": ""}, "quote": "The code is 4711."}
     return Answer.objects.create(
         conversation=conversation, question="What is the code?", text=SENTENCE, refused=True,
-        near=[{**near, "start": 9, "end": 26, "chunk_id": 1}], sources=[source], source_collections=[library.pk],
+        alternatives=[{**near, "start": 9, "end": 26, "chunk_id": 1}], sources=[source],
+        source_collections=[library.pk],
         search_method="hybrid", status=Answer.Status.COMPLETED,
     )  # fmt: skip
 
@@ -183,7 +186,7 @@ def test_near_places_are_shown_to_who_may_read_their_documents(refused_beside_a_
 def test_choices_may_name_what_any_searched_document_names(library, outcome, ingest):
     other = Collection.objects.create(slug="other", name="Other")
     ingest(other, "codes.md", "# Codes\n\nThe code is 4711.\n")
-    outcome(lambda searched, end: replace(refusal(searched, end), near=(), choices=()))
+    outcome(lambda searched, end: replace(refusal(searched, end), alternatives=(), choices=()))
     assert other.pk not in ask(collection=library.slug).source_collections
     outcome(refusal)
     assert ask(collection=library.slug, anew=True).source_collections == [library.pk]

@@ -69,14 +69,18 @@ def test_a_refusal_shows_the_near_places_as_what_they_are(owner, mine):
     place = {"document": {"id": 7, "title": "Manual", "url": ""}, "section": "Seals", "page": 3, "start": 0, "end": 20}
     near = [{**place, "quote": quote, "chunk_id": None} for quote in (STEPS, "```\nset_var(3)\n```", ROW)]
     refused = {"refused": True, "text": "The documents do not say this.", "status": Answer.Status.COMPLETED}
-    Answer.objects.create(conversation=conversation, question="How?", near=near, **refused)
+    Answer.objects.create(conversation=conversation, question="How?", alternatives=near, **refused)
     page = mine.get(f"/c/{conversation.pk}/").content.decode()
     assert '<p class="outcome-title">The documents do not say this.</p>' in page
-    shown = page.partition('<ul class="near"')[2]
+    shown = page.partition('<ol class="results"')[2]
     assert "<ol>\n<li>Switch the pump off.</li>" in shown
     assert "<code>set_var(3)\n</code></pre>" in shown
     assert '<p class="record"><strong>sku</strong> MX-9920-W' in shown
-    assert shown.count('<a href="/documents/7/?start=0&amp;end=20#passage">Manual</a> · Seals · page\u00a03') == 3
+    assert (
+        shown.count('<span class="result-title">Manual</span> <span class="result-where">Seals · page\u00a03</span>')
+        == 3
+    )
+    assert shown.count('<a href="/documents/7/?start=0&amp;end=20#passage">') == 3
 
 
 @pytest.mark.parametrize("last", ["9" * 5000 + "-1", "1-9999999999999999999", "1-2-3", "\xb2-1", "none"])

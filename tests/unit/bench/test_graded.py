@@ -75,28 +75,30 @@ def test_the_figures_of_a_run():
         question(): Reply("12 weeks", seconds=1.0),
         question("list", "it"): Reply("12 weeks, as everybody knows here", seconds=3.0),
         question("list"): Reply("No.", refused=True, seconds=2.0),
+        question("list", "law"): Reply("No.", refused=True, beside=("It is", "12 weeks long"), seconds=2.0),
         question("near_miss", expected=refusal): Reply("No.", refused=True, seconds=2.0),
         question("near_miss", "it", expected=refusal): Reply("Yes.", seconds=2.0),
         question("off_topic", expected=refusal): Reply("", error="broken"),
     }
     told = []
     run = run_graded(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
-    assert told == [1, 2, 3, 4, 5, 6]
-    assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it"))
+    assert told == [1, 2, 3, 4, 5, 6, 7]
+    assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it", "law"))
     means = {kind: interval.mean for kind in run.kinds if (interval := run.points(kind=kind))}
     assert means == {"fact": 3.0, "list": 1.0, "near_miss": 1.5, "off_topic": 0.0}
     everything = run.points()
-    assert (everything.mean, everything.low < everything.mean < everything.high) == (8 / 6, True)
+    assert (everything.mean, everything.low < everything.mean < everything.high) == (9 / 7, True)
     assert run.points(kind="fact", corpus="it") is None
     shares = {name: share.mean for name, share in run.shares().items() if share is not None}
     assert shares == pytest.approx(
         {
-            "zeros": 3 / 6,
+            "zeros": 3 / 7,
             "near_misses_refused": 0.5,
             "off_topic_refused": 0.0,
-            "wrongly_refused": 1 / 3,
-            "too_long": 1 / 3,
-            "failed": 1 / 6,
+            "wrongly_refused": 2 / 4,
+            "on_page": 3 / 4,
+            "too_long": 1 / 4,
+            "failed": 1 / 7,
         }
     )
     assert run.seconds().p50 == 2.0

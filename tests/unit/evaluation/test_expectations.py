@@ -26,14 +26,16 @@ def test_half_of_it_has_one_point_less_has_none():
 def test_what_must_not_be_there_leaves_one_point():
     expected = Expectations(("12 weeks",), ("fewer than twelve",))
     assert grade("12 weeks, with fewer than twelve employees 6", refused=False, expected=expected) == Grade(
-        1, (), ("fewer than twelve",), 44
+        1, (), ("fewer than twelve",), 44, is_on_page=True
     )
 
 
 def test_a_refusal_is_right_or_worth_nothing():
     assert grade("No.", refused=True, expected=Expectations(refusal=True)).points == 3
     assert grade("Yes.", refused=False, expected=Expectations(refusal=True)).points == 0
-    refused = grade("14 days", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
+    near = grade("No.", refused=True, expected=Expectations(("14 days", "paid")), beside=["14 days", "It is paid."])
+    assert (near.points, near.is_on_page) == (1, True)
+    refused = grade("Perhaps.", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
     assert (refused.points, refused.missing) == (0, ("14 days",))
 
 
