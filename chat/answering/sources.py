@@ -114,7 +114,7 @@ class TablesOfQuestion:
     def _ask(self, question: str) -> Asked | None:
         try:
             with statements_within(STATEMENT_SECONDS):
-                result = answer_from_tables(question, self._filters, self._passages, self._language)
+                result = answer_from_tables(question, self._filters, self._passages, nearness_in, self._language)
                 if result is None:
                     return None
                 self.sources = cite_further_rows(result, self.sources)
@@ -166,7 +166,7 @@ def find_sources(
     with span("tables"):
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
-        computed = answer_from_tables(searched, filters, found, language)
+        computed = answer_from_tables(searched, filters, found, nearness_in, language)
         table = show_table(searched, filters, found, language)
     if computed is not None:
         sources = cite_rows(computed, results)

@@ -17,6 +17,7 @@ from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import show_name
+from retrieval.tables.matching_rows import is_understood
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import find_candidates, load_table_of
 from retrieval.tables.table_reading import plain_cell
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def answer_from_tables(
-    question: str, filters: SearchFilters, hits: Sequence[Passage], language: str = ""
+    question: str,
+    filters: SearchFilters,
+    hits: Sequence[Passage],
+    nearness_in: Callable[[KnownTable], Nearness],
+    language: str = "",
 ) -> TableResult | None:
     """What the tables say: a computed value, or else rows that match; None when no table is clearly asked.
 
@@ -39,7 +44,14 @@ def answer_from_tables(
     for table in find_candidates(question, filters, hits):
         reading = read_question(question, table)
         computed = compute(reading, table) if reading is not None else None
-        if reading is None or computed is None or (shown is not None and computed.operation is Operation.ROWS):
+        if reading is None or computed is None:
+            if shown is None:
+                reading = read_loosely(question, table, nearness_in(table))
+                has_part = bool(reading.conditions) or reading.order is not None
+                if has_part and is_understood(question, table, reading):
+                    shown = _show_rows(reading, table, language)
+            continue
+        if shown is not None and computed.operation is Operation.ROWS:
             continue
         result = _show(reading, computed, table, language)
         if result is not None and result.is_computed:
@@ -56,12 +68,16 @@ def find_matching_rows(
     table = load_table_of(passage, question)
     if table is None:
         return None
-    reading = replace(read_loosely(question, table, nearness_in(table)), operation=Operation.ROWS)
+    reading = read_loosely(question, table, nearness_in(table))
+    rows = _show_rows(reading, table, language)
+    is_choice = rows is not None and (reading.order is not None or rows.matched * 2 <= table.row_count)
+    return rows if is_choice else None
+
+
+def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
+    reading = replace(reading, operation=Operation.ROWS)
     computed = compute(reading, table)
-    if computed is None:
-        return None
-    is_choice = reading.order is not None or computed.matched * 2 <= table.row_count
-    return _show(reading, computed, table, language) if is_choice else None
+    return _show(reading, computed, table, language) if computed is not None else None
 
 
 # Of rows that are shown without a claim, all columns are shown where nothing says which are asked for, unless these
@@ -104,7 +120,9 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
         is_ordered=computed.operation is Operation.ROWS and reading.order is not None,
         is_least=reading.is_least,
         asked=tuple(
-            columns.index(column) for column in (reading.order, reading.answer, *reading.shown) if column in columns
+            columns.index(column)
+            for column in (reading.order, reading.answer, *reading.shown)
+            if column in columns and column not in names
         ),
     )
 

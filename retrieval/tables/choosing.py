@@ -57,6 +57,10 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
         fitting = [row for row in matching if condition.holds(row.values[condition.column])]
         if fitting:
             matching, conditions = fitting, [*conditions, condition]
+    if reading.order is not None and any(
+        _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
+    ):
+        reading = replace(reading, order=None)  # one of these cells may be the highest
     scores = _score(question, rows, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS

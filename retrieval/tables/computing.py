@@ -41,8 +41,10 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
             return _rank(reading, rows)
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
-    numbers = None if reading.order is None else _numbers(rows, reading.order)
-    if numbers is not None:
+    if reading.order is not None:
+        numbers = _numbers(rows, reading.order)
+        if numbers is None:
+            return None
         rows = [row for _, row in sorted(numbers, key=lambda pair: pair[0], reverse=not reading.is_least)]
     return _show(rows)
 

@@ -40,6 +40,19 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
 
+def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
+    """Whether each word of the question has a part in the reading, or names a column at least in part; and whether
+    more is named than cells, which may be words of any text."""
+    spans = link(question, table, partly=True) or []
+    bounds = sum(condition.operator != "is" for condition in reading.conditions)
+    if sum(span.kind is Kind.NUMBER for span in spans) > bounds:
+        return False
+    left = [word for span in spans if span.kind is Kind.OTHER for word in _words(question, span)]
+    named = [any(_names(word, table, at) for at in range(len(table.columns))) for word in left]
+    is_about_columns = bool(named) or any(span.kind is Kind.COLUMN for span in spans)
+    return all(named) and (is_about_columns or bounds > 0 or reading.order is not None)
+
+
 def _words(question: str, span: QuestionSpan) -> tuple[str, ...]:
     """The words by which a span may name a column."""
     if span.kind not in (Kind.COLUMN, Kind.OTHER):

@@ -123,3 +123,10 @@ def test_labels_of_columns_have_their_unit_in_brackets():
     assert [label_of(name) for name in ("weight_g", "max_pressure_bar", "Full name", "A (m)")] == [
         "weight (g)", "max pressure (bar)", "Full name", "A (m)"
     ]  # fmt: skip
+
+
+def test_rows_are_not_said_to_be_sorted_by_cells_that_cannot_be_compared():
+    rows = "".join(f"A{number},{number}\n" for number in range(20))
+    table = known_table(f"name,points\n{rows}B,31 (two)\n", "points.csv")
+    assert chosen("who had the most points in Delft", table).order is None
+    assert chosen("who had the most points in Delft", known_table(f"name,points\n{rows}", "points.csv")).order == 1
