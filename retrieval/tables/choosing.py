@@ -6,7 +6,7 @@ Nothing is claimed by it: rows that fit come first, then those that share most w
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
@@ -27,6 +27,8 @@ MOST_FITTING = 25
 
 # Around so few rows that fit the rows beside them are shown.
 _FEW = 3
+# The words of longer tables are not looked up.
+_MOST_SCORED = 1_000
 
 Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 """How near in meaning each of these columns is to a text; higher is nearer."""
@@ -61,7 +63,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
         reading = replace(reading, order=None)  # one of these cells may be the highest
-    scores = _score(question, rows, near_rows)
+    scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
     if conditions and reading.order is None and len(matching) <= MOST_FITTING:
@@ -156,26 +158,17 @@ def _measure(value: CellValue) -> float | None:
     return None if value is None else float(value)
 
 
-def _score(question: str, rows: Sequence[KnownRow], near_rows: Sequence[int]) -> dict[int, float]:
+def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
     """By ordinal: the sum of the weights of the question's words in the row, rare ones weighing more."""
-    asked = {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}
-    words = {row.ordinal: _words(row) & asked for row in rows}
-    counts = Counter(word for found in words.values() for word in found)
-    scores = {
-        ordinal: sum(log(1 + len(rows) / counts[word]) for word in found) for ordinal, found in words.items() if found
-    }
+    scores: dict[int, float] = defaultdict(float)
+    if len(table.named_rows) <= _MOST_SCORED:
+        for word in {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
+            found = table.rows_of_words.get(word, ())
+            for ordinal in found:
+                scores[ordinal] += log(1 + len(table.named_rows) / len(found))
     for place, ordinal in enumerate(near_rows):
-        scores[ordinal] = scores.get(ordinal, 0.0) + 1 / (1 + place)
+        scores[ordinal] += 1 / (1 + place)
     return scores
-
-
-def _words(row: KnownRow) -> set[str]:
-    texts = (value if isinstance(value, str) else _plain(value) for value in row.values if not is_empty(value))
-    return {singular(token.norm) for text in texts for token in tokenize(text)}
-
-
-def _plain(value: object) -> str:
-    return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
 
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:

@@ -63,6 +63,12 @@ def keys_of_cell(text: str) -> frozenset[str]:
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
 
 
+def _plain(value: CellValue) -> str:
+    if is_empty(value):
+        return ""
+    return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
+
+
 def years_of(value: CellValue) -> frozenset[int]:
     """The years that a cell of a year, a day or a text names."""
     if isinstance(value, float | int) and not isinstance(value, bool):
@@ -132,6 +138,15 @@ class KnownTable:
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
         return first if first is not None and self.tells_apart(first) else None
+
+    @cached_property
+    def rows_of_words(self) -> Mapping[str, Sequence[int]]:
+        """By each word, in the singular, the rows that may be named and hold it."""
+        found: dict[str, list[int]] = {}
+        for row in self.named_rows:
+            for word in {singular(token.norm) for value in row.values for token in tokenize(_plain(value))}:
+                found.setdefault(word, []).append(row.ordinal)
+        return found
 
     @cached_property
     def naming(self) -> Sequence[int]:
