@@ -21,7 +21,7 @@ LONGEST_FILTER = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class ColumnHead:
     """The head of a column: its filter as typed, and the address of the page sorted by it."""
 
     name: str
@@ -86,11 +86,11 @@ def _read_number(words: str | None) -> int:
     return int(words) if words and words.isascii() and words.isdecimal() and len(words) < 9 else 1
 
 
-def _heading(known: KnownTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool) -> Heading:
+def _heading(known: KnownTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool) -> ColumnHead:
     column = known.columns[at]
     is_sorted = at == order
     hints = {"number": ">= 5", "boolean": _("yes"), "date": ">= 2020"}
-    return Heading(
+    return ColumnHead(
         label_of(column.name),
         f"c{at}",
         filters.get(f"c{at}", ""),
