@@ -86,7 +86,9 @@ def _read_number(words: str | None) -> int:
     return int(words) if words and words.isascii() and words.isdecimal() and len(words) < 9 else 1
 
 
-def _heading(known: KnownTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool) -> ColumnHead:
+def _heading(
+    known: KnownTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool
+) -> ColumnHead:
     column = known.columns[at]
     is_sorted = at == order
     hints = {"number": ">= 5", "boolean": _("yes"), "date": ">= 2020"}
