@@ -19,6 +19,7 @@ from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
     LARGEST_DRIFT,
     NewChunk,
+    configuration_of,
     insert_chunks,
     lock_statistics,
     mean_length,
@@ -71,8 +72,9 @@ def replace_documents(
         while batch := list(islice(left, BATCH)):
             for document, new in zip(_save(collection, batch), batch, strict=True):
                 added = list(enumerate(new.chunks))
-                reference_length = reference_length or mean_length(document, added)
-                insert_chunks(document, added, embedder, reference_length)
+                configuration = configuration_of(document)
+                reference_length = reference_length or mean_length(document, added, configuration)
+                insert_chunks(document, added, embedder, reference_length, configuration)
         statistics = lock_statistics(collection.pk)
         statistics.reference_length, statistics.weighting = reference_length, weighting()
         recount(statistics)

@@ -23,9 +23,9 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk
 from retrieval.models import ChunkEmbedding, Collection, Document, DocumentText, Embedder, Visibility
-from retrieval.models.collection import TextSearchConfiguration
+from retrieval.models.collection import CONFIGURATION_BY_CODE, TextSearchConfiguration
 from retrieval.text import chunking
-from retrieval.text.language import detect_language
+from retrieval.text.language import identify_language
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -37,20 +37,6 @@ LONGEST_SLUG = 50
 # PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms: the rest of a
 # longer text is not searched.
 ONE_CHUNK_CHARACTERS = 20_000
-
-CONFIGURATION_BY_CODE = {
-    "en": TextSearchConfiguration.ENGLISH,
-    "nl": TextSearchConfiguration.DUTCH,
-    "de": TextSearchConfiguration.GERMAN,
-    "fr": TextSearchConfiguration.FRENCH,
-    "es": TextSearchConfiguration.SPANISH,
-    "it": TextSearchConfiguration.ITALIAN,
-    "pt": TextSearchConfiguration.PORTUGUESE,
-    "da": TextSearchConfiguration.DANISH,
-    "sv": TextSearchConfiguration.SWEDISH,
-    "no": TextSearchConfiguration.NORWEGIAN,
-    "fi": TextSearchConfiguration.FINNISH,
-}
 
 # A document's title, text and language in; its text as stored, and its chunks without vectors, out.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
@@ -170,7 +156,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
     extracted = replace(extracted, title=title)
     embedder = conf.embedder()
     questions = conf.question_generator()
-    spoken = language or detect_language(extracted.text)
+    spoken = language or identify_language(extracted.text)
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
     chunks = []

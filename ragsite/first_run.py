@@ -32,6 +32,17 @@ COLLECTIONS = {
     "lingo": ("Lingo language reference", "english", "A small scripting language, with its interpreter."),
     "ziekenhuis": ("Ziekenhuis Sint-Willibrord", "dutch", "Een gids voor patiënten en bezoekers."),
 }
+SEARCHED_BY_NAME = "handbook"
+SUGGESTED = {
+    "handbook": ["How do I add documents?", "Who may read a collection?", "How do I make a backup?"],
+    "parts": ["How heavy is the MX-9920-W?", "What does E-041 mean?", "What does the warranty cover?"],
+    "lingo": [
+        "How does forEach work?",
+        "What is the difference between addVar and setVar?",
+        "What does load_index return?",
+    ],
+    "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
+}
 
 
 def prepare() -> tuple[str, str] | None:
@@ -74,7 +85,14 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
     counts = Counts()
     for slug, (name, configuration, description) in COLLECTIONS.items():
         collection, _ = Collection.objects.get_or_create(
-            slug=slug, defaults={"name": name, "text_search_configuration": configuration, "description": description}
+            slug=slug,
+            defaults={
+                "name": name,
+                "text_search_configuration": configuration,
+                "description": description,
+                "is_searched_by_name": slug == SEARCHED_BY_NAME,
+                "suggested_questions": "\n".join(SUGGESTED[slug]),
+            },
         )
         counts += ingest_paths([folder / slug], collection, output)
         _add_evaluation_set(folder / "questions.json", collection)

@@ -13,8 +13,10 @@ from django.utils import translation
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_GET
 
+from ragsite.first_run import SEARCHED_BY_NAME
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import parse_structure
+from retrieval.models import Collection
 from retrieval.viewer.markdown_page import render_document
 from retrieval.viewer.plain_text import Heading
 
@@ -50,6 +52,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "chapters": chapters().values(),
         "found": [(chapter, heading, _excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]],
         "wanted": request.GET.get("q", ""),
+        "handbook": Collection.objects.readable_by(request.user).filter(slug=SEARCHED_BY_NAME).first(),
     }
     return render(request, "help/index.html", context)
 

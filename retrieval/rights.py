@@ -131,7 +131,8 @@ def is_staff_with(user: Any, permission: str) -> bool:
 def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:
     """Filters for what ``user`` may read, in one collection or in all that are in service.
 
-    A draft's working copy is searched only by its own name.
+    Collections that are searched only by their name are left out then, unless there are no others. A draft's working
+    copy is searched only by its own name.
 
     Raises: InvalidQuery when the named collection does not exist or may not be read (which of the two is not told).
     """
@@ -146,7 +147,10 @@ def everything(collection: str = "", **wanted: object) -> SearchFilters:
 
 def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
-    ids = tuple(collections.order_by("pk").values_list("pk", flat=True))
+    rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
+    # What names its documents has chosen them.
+    is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
+    ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
         raise InvalidQuery(_("There is no collection named %r.") % collection)
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]

@@ -346,6 +346,8 @@ class StoredChunk:
     vector: Vectors
     collection_id: int
     term_weights: bytes | None = None
+    configuration: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from chat.types import ContextSource
 from retrieval import conf
 from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
+from retrieval.search.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
 from retrieval.types import GIVEN_QUESTION, Retriever
 
@@ -50,12 +51,27 @@ WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 ANSWERABLE = 0.6
 # Below it not even a language model is asked.
 HOPELESS = 0.1
-# A passage this close is shown below a refusal; and one in another language than the question: of those that answer a
-# question, 79 % are this close.
-NEAR, NEAR_IN_ANOTHER_LANGUAGE = 0.6, 0.13
+# Of eight questions about other things seven stay below it, of 32 others that are not answered one does.
+NEAR = 0.2
 # Of units that hold no word of the question, the vectors of this many are compared.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
+_ASKING = r"(?:how|what|when|where|which|who|whose|why|is|are|does|do|did|can|could|may|must|should|will"
+_ASKING += r"|hoe|wat|wanneer|waar|welke?|wie|waarom|kan|mag|moet|is|zijn|heeft)"
+_OPENING = re.compile(rf"[^,:]+[,:]\s+(?={_ASKING}\b)", re.IGNORECASE)
+_CLOSING = re.compile(r",\s+(?:please\s+)?[^\W\d_]+\s*\?$")
+_CONTRACTED = re.compile(r"['’](?:m|d|ll|ve|re|t)\b", re.IGNORECASE)
+_CALENDAR = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+    januari februari maart mei juni juli augustus oktober mrt okt
+    mondays tuesdays wednesdays thursdays fridays saturdays sundays
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +80,7 @@ class Evidence:
 
     ``by_words`` is true if meaning was not used, because the embedder did not answer or nothing was fitted for it.
     ``closeness`` is how close each source's best passage is in meaning, by marker; empty if ``by_words``. ``alone`` has
-    the markers of the sources whose best passage answers the question by its own two numbers. ``is_near`` is true if
-    some source comes close to the question, or if meaning was not used.
+    the markers of the sources whose best passage answers the question by its own two numbers.
     """
 
     probability: float
@@ -73,11 +88,15 @@ class Evidence:
     by_words: bool
     closeness: Mapping[int, float]
     alone: frozenset[int] = frozenset()
-    is_near: bool = True
 
     @property
     def is_answerable(self) -> bool:
         return self.probability >= ANSWERABLE
+
+    @property
+    def is_near(self) -> bool:
+        """Whether passages are worth showing without an answer. Always if judged by words alone."""
+        return self.by_words or self.probability >= NEAR
 
     @property
     def is_hopeless(self) -> bool:
@@ -90,7 +109,7 @@ class Evidence:
 def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
     """The evidence in the sources found; with no sources, the probability is 0."""
     if not sources:
-        return Evidence(0.0, {}, by_words=False, closeness={}, is_near=False)
+        return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
     coverage = {each.marker: _coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources}
     cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _cosine(each)) is not None}
@@ -108,21 +127,22 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    if foreign:
-        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in foreign)
+    # One in the question's own language that is close, and closer, comes before them.
+    own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
+    least = own if own >= PASSABLE_CLOSENESS else -math.inf
+    across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
+    if across:
+        features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
     alone = {
         marker
         for marker, near in closeness.items()
         if _answerable(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
-            | ({"foreign_closeness": near} if marker in foreign else {})
+            | ({"foreign_closeness": near} if marker in across else {})
         )
         >= ANSWERABLE
     }
-    is_near = any(
-        near >= (NEAR_IN_ANOTHER_LANGUAGE if marker in foreign else NEAR) for marker, near in closeness.items()
-    )
-    return Evidence(_answerable(features), features, False, closeness, frozenset(alone), is_near)
+    return Evidence(_answerable(features), features, False, closeness, frozenset(alone))
 
 
 def _answerable(features: Mapping[str, float]) -> float:
@@ -153,17 +173,34 @@ def _is_given(candidate: Candidate | None) -> bool:
 def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """The names and abbreviations of an English or Dutch question that no document searched has, not even nearly so
     spelt: words with a capital that does not begin a sentence. In other languages, and where all ``sources`` are in
-    another one than the question, which may call Monday otherwise, only words with a capital within, such as WiFi.
+    another one than the question, only words with a capital within, such as WiFi.
+
+    Days and months, contractions and names mentioned in passing do not count: those outside the clause that asks.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
     # In German, every noun has a capital.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
-    found = [word for word in _WORD.finditer(trace.query) if word[0].lower() in unknown]
+    start, end = _asking_clause(trace.query)
+    found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
     return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query, capitals_are_names)))
 
 
+def _asking_clause(question: str) -> tuple[int, int]:
+    """Where the last sentence that asks begins and ends, without an address or a remark before or behind it."""
+    sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
+    asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
+    start, end = (asking or sentences or [(0, len(question))])[-1]
+    if (opening := _OPENING.match(question, start, end)) is not None:
+        start = opening.end()
+    if (closing := _CLOSING.search(question, start, end)) is not None:
+        end = closing.start()
+    return start, end
+
+
 def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bool:
+    if word[0].lower() in _CALENDAR or _CONTRACTED.match(question, word.end()) or question[: word.start()][-1:] in "'’":
+        return False
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
     # "I" always has a capital, and Dutch documents lack it.
     is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
@@ -190,17 +227,21 @@ def places(source: ContextSource) -> list[QuotableUnit]:
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
-def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
+def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """The sentence, item, row or piece of code of the source's best passage that is closest to the question; None if
     the passage has none.
 
     It is the unit with most of the question's words, rare words counting more. Among units of one block with the same
     words, it is the one that shares most sequences of four letters with the question. That finds the sentence with the
     answer as often as sentence vectors do (docs/quality.md), and encodes nothing. If no unit contains any of the words,
-    as in another language, vectors decide. While the embedder does not answer, the first unit is taken and a warning is
-    logged.
+    as in another language, vectors decide; without ``by_meaning``, the first unit is taken. While the embedder does not
+    answer, it is taken too, and a warning is logged.
     """
-    units = places(source)
+    return nearest_of(question, places(source), by_meaning=by_meaning)
+
+
+def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
+    """Return that one of the units which is closest to the question; see :func:`nearest_unit`."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
@@ -212,6 +253,8 @@ def nearest_unit(question: str, source: ContextSource) -> QuotableUnit | None:
         asked = _stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _stretches(unit.text)).total())
+    if not by_meaning:
+        return first[0]
     first = first[:MOST_COMPARED]
     try:
         vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in first]))

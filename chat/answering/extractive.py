@@ -13,7 +13,13 @@ from itertools import islice
 from chat.answering.citations import find_markers
 from chat.answering.evidence import Evidence
 from chat.answering.passage import Excerpt, find_marked, render
-from chat.answering.results import as_alternative, count_alternatives, cut_results
+from chat.answering.results import (
+    MOST_ALTERNATIVES,
+    as_alternative,
+    count_alternatives,
+    cut_results,
+    whole_passage,
+)
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
 from chat.types import Alternative, ContextSource, VerifiedCitation
@@ -48,12 +54,16 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
         raise NoAnswer
     excerpt, unit = first
     text = render(excerpt)
-    others = () if "given" in evidence.features else islice(found, count_alternatives(results))
+    alternatives: list[Alternative] = []
+    if "given" not in evidence.features:
+        whole = whole_passage(question, excerpt)
+        alternatives += [whole] if whole is not None else []
+        alternatives += (as_alternative(*each) for each in islice(found, count_alternatives(results)))
     return Quotation(
         text,
         tuple(_citations(text, excerpt, unit)),
         unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS,
-        tuple(as_alternative(*each) for each in others),
+        tuple(alternatives[:MOST_ALTERNATIVES]),
     )
 
 

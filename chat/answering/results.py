@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chat.answering.evidence import Evidence, nearest_unit
+from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
 from chat.answering.passage import Excerpt, cut_excerpt, render
 from chat.answering.units import QuotableUnit
 from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
+from retrieval.text.sentences import split_sentences
+from retrieval.types import Passage
 
 # At most so many passages are shown beside the first one.
 MOST_ALTERNATIVES = 3
@@ -16,6 +18,8 @@ MOST_ALTERNATIVES = 3
 # of 29 answers, and further ones none; from .5 a second and a third add one of 22 each; below, three of them add six of
 # 30 (half of a tuning set of 81 questions of handbooks; the other half agrees).
 SURE, NEARLY_SURE = 1.0, 0.5
+# An excerpt that shows less than this of its passage is followed by the whole passage.
+SHOWN_SHARE = 0.6
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
@@ -55,11 +59,33 @@ def cut_results(
     """
     shown: list[Excerpt] = []
     for result in rank_results(question, results, evidence):
-        unit = nearest_unit(question, result)
+        # Vectors of sentences cost as much as the search: the first passage alone is worth them.
+        unit = nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
         shown.append(cut_excerpt(question, unit, is_card=bool(shown) or not is_answered))
         yield shown[-1], unit
+
+
+def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
+    """Return the passage of an excerpt that shows too little of it; None for other excerpts.
+
+    On tuning questions it adds the answer to the page more often than a further passage does.
+    """
+    best = excerpt.source.block.best
+    shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
+    if shown >= SHOWN_SHARE * (best.end - best.start):
+        return None
+    hidden = [unit for unit in places(excerpt.source) if not excerpt.shows(unit)]
+    unit = nearest_of(question, hidden, by_meaning=False)
+    return None if unit is None else as_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
+
+
+def find_snippet(question: str, passage: Passage) -> str:
+    """Return the sentence, item or row of a passage with most of the question's words; the first one of those."""
+    text, asked = passage.content, stem_set(question)
+    spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
+    return max((text[start:end] for start, end in spans), key=lambda each: len(asked & stem_set(each)), default="")
 
 
 def as_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:

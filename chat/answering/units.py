@@ -21,6 +21,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
 from retrieval.text.sentences import split_sentences
+from retrieval.text.terms import spell_out
 
 if TYPE_CHECKING:
     from chat.types import ContextSource
@@ -115,7 +116,7 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
         for block in section.blocks:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
-                if len(_WORD.findall(text)) < 2 or _CONTENTS.fullmatch(text):
+                if len(_WORD.findall(spell_out(text))) < 2 or _CONTENTS.fullmatch(text):
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading

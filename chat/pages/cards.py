@@ -242,7 +242,7 @@ def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> Source
         section=quotes[0].section if quotes else source["section"],
         page=quotes[0].page if quotes else source["page"],
         page_unit=source.get("page_unit", "page"),
-        excerpt=Truncator(plain(source["content"])).chars(_EXCERPT_CHARACTERS),
+        excerpt=Truncator(plain(source.get("snippet") or source["content"])).chars(_EXCERPT_CHARACTERS),
         chunk_id=source.get("chunk_id"),
         quotes=quotes,
         collection=source.get("collection", ""),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from django import forms
@@ -33,11 +34,15 @@ from chat.conversations.reach import find_readable, own_conversations
 from chat.models import Answer, Conversation, Feedback
 from chat.pages.turns import build_turn, build_withheld_turn
 from retrieval.admin.document_forms import upload_context
-from retrieval.models import Chunk, Collection, Document
+from retrieval.exceptions import InvalidQuery, RetrievalError
+from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.document import is_narrowed
-from retrieval.rights import narrowing_key
+from retrieval.rights import filters_for, narrowing_key
+from retrieval.search.pipeline import search
 from retrieval.text.questions import normalize
-from retrieval.types import ANYBODY
+from retrieval.types import ANYBODY, SearchFilters
+
+logger = logging.getLogger(__name__)
 
 # Who may see which page.
 
@@ -149,43 +154,73 @@ class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
         return given
 
 
-# Questions to begin with, which the documents answer: those written for a passage, and headings that ask.
+# Questions to begin with, which the documents answer: those of the curators, else those written for a passage, and
+# headings that ask, as far as a search is sure of them.
 
-MOST_SUGGESTIONS = 6
-_KEPT_SECONDS = 300
+MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
+# How far the passage of a suggested question must be ahead of the next: it is right in 18 of 21 cases then.
+SURE_LEAD = 0.5
+_KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
-def suggestions(user: object) -> list[tuple[str, Collection]]:
-    """At most MOST_SUGGESTIONS questions with their collections, taken in turn from those in service that the user may
-    read; cached for a few minutes.
+def suggestions(user: object, chosen: str = "") -> list[tuple[str, Collection]]:
+    """At most MOST_SUGGESTIONS questions with their collections, taken in turn from those that a question of the user
+    searches: the ``chosen`` one, or all. Those that the site found are cached.
     """
-    collections = list(Collection.objects.readable_by(user).in_service().order_by("name", "pk")[:MOST_SUGGESTIONS])
-    found = [[(question, collection) for question in _cached_suggestions(collection)] for collection in collections]
+    try:
+        searched = filters_for(user, chosen).collections
+    except InvalidQuery:
+        return []
+    collections = Collection.objects.filter(pk__in=searched).order_by("name", "pk")[:MOST_SUGGESTIONS]
+    found = [
+        [(question, collection) for question in (_curated(collection) or _cached_suggestions(collection))]
+        for collection in collections
+    ]
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
+
+
+def _curated(collection: Collection) -> list[str]:
+    lines = (" ".join(line.split()) for line in collection.suggested_questions.splitlines())
+    return list(filter(None, lines))[:MOST_OF_A_COLLECTION]
 
 
 def _cached_suggestions(collection: Collection) -> list[str]:
     # Another key as soon as a document is narrowed.
-    key = f"suggestions:{collection.pk}:{narrowing_key([collection.pk], [ANYBODY])}"
+    version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
+    key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
 def _suggestions_of(collection: Collection) -> list[str]:
-    """The most specific question of each of a few documents."""
+    """The most specific question of each of a few documents, if a search is sure of its passage."""
     # They are kept for all readers of the collection.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
-    best: dict[int, str] = {}
+    best: dict[int, tuple[str, int]] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])
-    for document_id, written, path in asking.values_list("document_id", "canonical_questions", "heading_path"):
+    for pk, document_id, written, path in asking.values_list("pk", "document", "canonical_questions", "heading_path"):
         for question in _standalone_questions(path, written):
-            if _specificity(question) > _specificity(best.get(document_id, "")):
-                best[document_id] = question
-    return sorted(best.values(), key=_specificity, reverse=True)
+            if _specificity(question) > _specificity(best.get(document_id, ("", 0))[0]):
+                best[document_id] = question, pk
+    ordered = sorted(best.values(), key=lambda found: _specificity(found[0]), reverse=True)
+    filters = SearchFilters(collections=(collection.pk,), readers=(ANYBODY,))
+    return list(islice((question for question, pk in ordered if _is_sure(question, pk, filters)), MOST_OF_A_COLLECTION))
+
+
+def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
+    """Whether a search for the question finds its passage first, well ahead of the next."""
+    try:
+        hits = search(question, filters, top_k=2).hits
+    except RetrievalError as error:
+        logger.warning("A question is not suggested, because it could not be searched: %s", error)
+        return False
+    if not hits or hits[0].passage.chunk_id != chunk_id:
+        return False
+    return len(hits) < 2 or hits[0].score - hits[1].score >= SURE_LEAD
 
 
 def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
@@ -272,6 +307,7 @@ def page(
     ]
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
+    scope = _scope(request, conversation)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -280,11 +316,11 @@ def page(
         "turns_before": [
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
-        "suggestions": [] if conversation else suggestions(request.user),
+        "suggestions": [] if conversation else suggestions(request.user, scope["wanted_collection"]),
         "error": error,
         "question": question,
         **sidebar(request, shown=request.path),
-        **_scope(request, conversation),
+        **scope,
         **({} if conversation else upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chat.answering.approved_answers import approval_of, split_text
 from chat.answering.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
+from chat.answering.results import find_snippet
 from chat.models import Answer, Citation, Conversation
 from chat.types import read_trace
 from retrieval.dataclass_json import to_json
@@ -50,7 +51,7 @@ def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
 def searched(draft: AnswerDraft) -> dict[str, Any]:
     trace = draft.trace
     return {
-        "sources": [source(found) for found in draft.sources],
+        "sources": [source(found, draft.question) for found in draft.sources],
         "search_method": trace.search_method,
         "degraded": list(trace.degraded),
         "completed_question": completed_question(trace),
@@ -117,7 +118,10 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
     return answer, fill_in_outcome(answer, draft, outcome)
 
 
-def source(found: ContextSource) -> dict[str, Any]:
+def source(found: ContextSource, question: str) -> dict[str, Any]:
+    """Return the payload of a source. ``snippet`` is the sentence of its best passage that is closest to the
+    question.
+    """
     block = found.block
     return {
         "marker": found.marker,
@@ -126,6 +130,7 @@ def source(found: ContextSource) -> dict[str, Any]:
         "start": block.start,
         "end": block.end,
         "score": block.score,
+        "snippet": find_snippet(question, block.best),
         "instructions": _is_instructed(block.content),
     }
 

@@ -47,7 +47,10 @@ WATCHED = (
     Watched("mfa.Authenticator", "second_factor", "type user_id"),
     Watched("socialaccount.SocialAccount", "single_sign_on", "provider user_id"),
     Watched(
-        "retrieval.Collection", "collection", "slug visibility text_search_configuration", names="name description"
+        "retrieval.Collection",
+        "collection",
+        "slug visibility text_search_configuration is_searched_by_name",
+        names="name description suggested_questions",
     ),
     Watched("retrieval.CollectionGrant", "grant", "collection_id group_id user_id role"),
     Watched("retrieval.Document", "document", "collection_id content_hash", names="source title url language metadata"),

@@ -46,12 +46,20 @@ class InServiceChangeList(ChangeList):
 @admin.register(Collection)
 class CollectionAdmin(PageAdmin, CuratedAdmin):
     collection_path = "pk"
-    list_display = ["name", "slug", "text_search_configuration", "visibility", "documents", "passages"]
+    list_display = ["name", "slug", "languages", "visibility", "documents", "passages"]
     list_filter = ["visibility", "text_search_configuration"]
     search_fields = ["name", "slug"]
     prepopulated_fields = {"slug": ["name"]}
-    fields = ("name", "slug", "description", "text_search_configuration", "visibility")
-    readonly_fields = ("documents", "passages", "created_at")
+    fields = (
+        "name",
+        "slug",
+        "description",
+        "text_search_configuration",
+        "visibility",
+        "is_searched_by_name",
+        "suggested_questions",
+    )
+    readonly_fields = ("languages", "documents", "passages", "created_at")
     inlines = [GrantInline]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
@@ -110,6 +118,10 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         if others:
             label += f" ({', '.join(others)})"
         return admin_link(Document, label, collection__id__exact=collection.pk)
+
+    @admin.display(description=_("language"))
+    def languages(self, collection: Collection) -> str:
+        return collection.languages or "–"
 
     @admin.display(description=_("passages"))
     def passages(self, collection: Collection) -> int:

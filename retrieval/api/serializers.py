@@ -323,6 +323,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collection]):
     documents = serializers.IntegerField(read_only=True, source="document_total")
     passages = serializers.IntegerField(read_only=True, source="passage_total")
+    languages = serializers.CharField(read_only=True)
 
     serializer_field_mapping = {
         **serializers.ModelSerializer.serializer_field_mapping,
@@ -340,7 +341,10 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
             "name",
             "description",
             "text_search_configuration",
+            "languages",
             "visibility",
+            "is_searched_by_name",
+            "suggested_questions",
             "documents",
             "passages",
             "created_at",

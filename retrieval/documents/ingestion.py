@@ -56,7 +56,7 @@ from retrieval.text.blocks import find_blocks
 from retrieval.text.chunking import below_title
 from retrieval.text.extracted import ExtractedText, ExtractionLimits
 from retrieval.text.instructions import MOST_SHOWN, find_instructions
-from retrieval.text.language import detect_language
+from retrieval.text.language import identify_language
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -193,7 +193,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         turn.take()
     extracted_title = (extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1])[:500]
     title = extracted_title if document.title in ("", document.extracted_title) else document.title
-    language = document.language or detect_language(extracted.text)
+    language = document.language = document.language or identify_language(extracted.text)
     extracted = replace(extracted, title=title)
     text_chunks = _cut(document, extracted)
     fingerprint = compute_fingerprint(document, title, embedder_row)

@@ -216,6 +216,10 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
 def recount(statistics: CollectionStatistics) -> None:
     """Count the collection's passages and their words anew, while writers to it wait."""
     statistics.chunks, statistics.total_length = _count(statistics.collection)
+    chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
+    statistics.configurations = " ".join(
+        chunks.order_by("configuration").values_list("configuration", flat=True).distinct()
+    )
     statistics.version += 1
     statistics.save()
     with connection.cursor() as cursor:

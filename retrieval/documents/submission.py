@@ -26,6 +26,7 @@ from retrieval.exceptions import DocumentRejected, FilesUnavailable, RetrievalEr
 from retrieval.infrastructure import disk
 from retrieval.infrastructure.jobs import enqueue_on_commit
 from retrieval.models import Collection, Document, DocumentText, Embedder, Source
+from retrieval.models.collection import TextSearchConfiguration
 from retrieval.text import chunking
 from retrieval.text.blocks import BLOCKS_VERSION
 from retrieval.text.extracted import Member
@@ -107,6 +108,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         1,  # what was kept of token vectors until version 0.2: without it all documents would be read again
         embedder.name,
         document.collection.text_search_configuration,
+        *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
         title,
         # A model's questions are worth another reading.
         *([generator.name] if (generator := conf.question_generator()) else []),

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection, transaction
-from django.db.models import F, FloatField, Func, QuerySet, Sum, Value
+from django.db.models import Count, F, FloatField, Func, QuerySet, Sum, Value
 from pgvector import HalfVector
 
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.distribution import clean_pending_lists
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
+from retrieval.models.collection import CONFIGURATION_BY_CODE, TextSearchConfiguration
 from retrieval.text.block import Row
-from retrieval.text.terms import expand_identifiers
+from retrieval.text.terms import document_terms
 
 if TYPE_CHECKING:
     from retrieval.types import Vectors
@@ -98,17 +99,38 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
     return [(ordinal, new.heading_path, new.questions, new.content) for ordinal, new in added]
 
 
+def configuration_of(document: Document) -> str:
+    """The text-search configuration of the document's passages: that of its collection, or of its own language.
+
+    With `auto`, a document whose language does not show, such as one of figures, has that of most documents of its
+    collection, or English; one in a language without a configuration has `simple`.
+    """
+    chosen = document.collection.text_search_configuration
+    if chosen != TextSearchConfiguration.AUTO:
+        return chosen
+    if document.language:
+        return CONFIGURATION_BY_CODE.get(document.language, TextSearchConfiguration.SIMPLE).value
+    others = Document.objects.filter(collection=document.collection_id, language__in=CONFIGURATION_BY_CODE)
+    counted = others.values_list("language").annotate(number=Count("pk")).order_by("-number", "language")
+    return next((CONFIGURATION_BY_CODE[code].value for code, _ in counted), TextSearchConfiguration.ENGLISH.value)
+
+
+def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
+    """Add names to the configurations of a collection, whose statistics are locked and not saved here."""
+    statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
+
+
 def analysed_fields(
-    document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]]
+    document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> dict[str, Any]:
     """The SQL parameters of ``VECTORS`` and of the weights for rows of (ordinal, headings, questions, content)."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
-        "configuration": document.collection.text_search_configuration,
-        "title": expand_identifiers(document.title),
-        "headings": [expand_identifiers("\n".join(path)) for path in headings],
-        "questions": [expand_identifiers("\n".join(asked)) for asked in questions],
-        "contents": [expand_identifiers(content) for content in contents],
+        "configuration": configuration,
+        "title": document_terms(document.title),
+        "headings": [document_terms("\n".join(path)) for path in headings],
+        "questions": [document_terms("\n".join(asked)) for asked in questions],
+        "contents": [document_terms(content) for content in contents],
         "ordinals": list(ordinals),
         "boosts": FIELD_BOOSTS,
         "k1": settings.BM25_K1,
@@ -116,25 +138,29 @@ def analysed_fields(
     }
 
 
-def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
+def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
     if not added:
         return 0.0
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({VECTORS}) AS fresh",
-            analysed_fields(document, _text_fields(added)),
+            analysed_fields(document, _text_fields(added), configuration),
         )
         return max(cursor.fetchone()[0] or 0.0, 1.0)
 
 
 def insert_chunks(
-    document: Document, added: Sequence[tuple[int, NewChunk]], embedder: Embedder, reference_length: float
+    document: Document,
+    added: Sequence[tuple[int, NewChunk]],
+    embedder: Embedder,
+    reference_length: float,
+    configuration: str,
 ) -> list[tuple[int, float]]:
     """Write new chunks and their vectors; returns their ids and lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
-    parameters = analysed_fields(document, _text_fields(added)) | {
+    parameters = analysed_fields(document, _text_fields(added), configuration) | {
         "document": document.pk,
         "collection": document.collection_id,
         "reference_length": reference_length,
@@ -155,10 +181,12 @@ def insert_chunks(
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
-                content_hash, token_count, canonical_questions, questions_edited, blocks, search_vector, bm25, length)
+                content_hash, token_count, canonical_questions, questions_edited, blocks, configuration,
+                search_vector, bm25, length)
             SELECT %(document)s, %(collection)s, fresh.ordinal, start, "end", page,
                 ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), content, content_hash, tokens,
-                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, blocks::jsonb, search_vector,
+                ARRAY(SELECT jsonb_array_elements_text(asked::jsonb)), edited, blocks::jsonb,
+                %(configuration)s, search_vector,
                 retrieval_bm25_weights(search_vector, %(boosts)s, %(k1)s, %(b)s, %(reference_length)s),
                 retrieval_bm25_length(search_vector, %(boosts)s)
             FROM fresh
@@ -219,8 +247,9 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
         else:
             added.append((ordinal, new))
     # What takes long is done before the statistics are locked, so that several documents are written at once.
-    weighed_by = _reference_length(document, added)
-    rows = insert_chunks(document, added, embedder, weighed_by)
+    configuration = configuration_of(document)
+    weighed_by = _reference_length(document, added, configuration)
+    rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
     # Whoever changes the embedder that is searched has locked the statistics of all collections.
@@ -235,19 +264,21 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     delete_chunks(statistics, sorted(old_ids - {chunk.pk for chunk in moved}))
     statistics.chunks += len(rows)
     statistics.total_length += sum(length for _, length in rows)
+    if added:
+        add_configurations(statistics, [configuration])
     count_lexemes(ids, sign=1)
     statistics.version += 1
     statistics.save()
     return len(moved)
 
 
-def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]]) -> float:
+def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
     """The mean chunk length that the collection's term weights hold: the first document's own decides it."""
     known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
     if known is not None:
         return known.reference_length
     statistics = lock_statistics(document.collection_id)
-    return statistics.reference_length if statistics.chunks else mean_length(document, added)
+    return statistics.reference_length if statistics.chunks else mean_length(document, added, configuration)
 
 
 def remove_chunks(document: Document) -> None:
@@ -286,7 +317,11 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 WHERE id = %(id)s
                 RETURNING length
                 """,
-                analysed_fields(document, [(stored.ordinal, stored.heading_path, questions, stored.content)])
+                analysed_fields(
+                    document,
+                    [(stored.ordinal, stored.heading_path, questions, stored.content)],
+                    stored.configuration or configuration_of(document),
+                )
                 # Without statistics, which were lost, any length does until they are repaired.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )

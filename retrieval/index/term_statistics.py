@@ -32,12 +32,13 @@ LONGEST_TEXT_KEPT = 300
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """One collection at the moment of a search; ``names`` are its slug and its name. ``edition`` differs whenever its
-    statistics were written anew: also after a restored backup, whose versions may have been there before."""
+    """One collection at the moment of a search; ``names`` are its slug and its name, ``configurations`` those of its
+    passages. ``edition`` differs whenever its statistics were written anew: also after a restored backup, whose
+    versions may have been there before."""
 
     pk: int
     names: tuple[str, str]
-    configuration: str
+    configurations: tuple[str, ...]
     chunks: int
     edition: tuple[int, str]
 
@@ -70,15 +71,16 @@ def collection_states(collections: Sequence[int]) -> list[CollectionState]:
 def _states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, slug, name, text_search_configuration, coalesce(chunks, 0), "
+            "SELECT id, slug, name, CASE text_search_configuration WHEN 'auto' THEN coalesce(configurations, '') "
+            "ELSE text_search_configuration END, coalesce(chunks, 0), "
             "coalesce(version, 0), coalesce(statistics.xmin::text, '') "
             "FROM retrieval_collection LEFT JOIN retrieval_collectionstatistics AS statistics ON collection_id = id "
             "WHERE id = ANY(%s)",
             [list(collections)],
         )
         return [
-            CollectionState(pk, (slug, name), configuration, chunks, (version, written))
-            for pk, slug, name, configuration, chunks, version, written in cursor.fetchall()
+            CollectionState(pk, (slug, name), tuple(configurations.split()), chunks, (version, written))
+            for pk, slug, name, configurations, chunks, version, written in cursor.fetchall()
         ]
 
 
@@ -88,11 +90,33 @@ def passages_in(collections: Sequence[int]) -> int:
 
 
 def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The collections of each text-search configuration among those given, configurations in alphabetical order."""
+    """The collections of each text-search configuration among those given, configurations in alphabetical order.
+
+    A collection of several languages is in several.
+    """
     found: dict[str, tuple[int, ...]] = {}
-    for state in sorted(collection_states(collections), key=lambda state: (state.configuration, state.pk)):
-        found[state.configuration] = (*found.get(state.configuration, ()), state.pk)
+    for name, pk in sorted(
+        (name, state.pk) for state in collection_states(collections) for name in state.configurations
+    ):
+        found[name] = (*found.get(name, ()), pk)
     return found
+
+
+def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
+    """Those of the collections whose passages have several configurations."""
+    return tuple(state.pk for state in collection_states(collections) if len(state.configurations) > 1)
+
+
+def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
+    """An SQL condition with its parameters: the passage is in one of the collections, and has the configuration."""
+    mixed = mixed_among(collections)
+    if not mixed:
+        return "collection_id = ANY(%s::bigint[])", [list(collections)]
+    plain = [pk for pk in collections if pk not in mixed]
+    return (
+        "(collection_id = ANY(%s::bigint[]) OR (collection_id = ANY(%s::bigint[]) AND configuration = %s))",
+        [plain, list(mixed), configuration],
+    )
 
 
 def words_in(text: str) -> list[str]:

@@ -45,6 +45,8 @@ class Chunk(models.Model):
     )
     # The blocks that hold some of it, as `retrieval.text.block` writes them.
     blocks = models.JSONField(default=list, db_default=[])
+    # Of text search, by which its words were reduced; empty if it was written before documents had their own.
+    configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
     length = models.FloatField(help_text=_("Length in lexemes, fields weighted by their boosts."))

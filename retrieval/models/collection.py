@@ -12,8 +12,12 @@ from retrieval.key_limits import limits_of
 
 
 class TextSearchConfiguration(models.TextChoices):
-    """PostgreSQL's stock configurations that the site offers; `simple` splits and lower-cases, no more."""
+    """PostgreSQL's stock configurations that the site offers; `simple` splits and lower-cases, no more.
 
+    With `auto`, each document has that of its own language.
+    """
+
+    AUTO = "auto", _("found from its documents")
     SIMPLE = "simple", _("any language, words as they are")
     ENGLISH = "english", _("English")
     DUTCH = "dutch", _("Dutch")
@@ -26,6 +30,21 @@ class TextSearchConfiguration(models.TextChoices):
     SWEDISH = "swedish", _("Swedish")
     NORWEGIAN = "norwegian", _("Norwegian")
     FINNISH = "finnish", _("Finnish")
+
+
+CONFIGURATION_BY_CODE: dict[str, TextSearchConfiguration] = {
+    "en": TextSearchConfiguration.ENGLISH,
+    "nl": TextSearchConfiguration.DUTCH,
+    "de": TextSearchConfiguration.GERMAN,
+    "fr": TextSearchConfiguration.FRENCH,
+    "es": TextSearchConfiguration.SPANISH,
+    "it": TextSearchConfiguration.ITALIAN,
+    "pt": TextSearchConfiguration.PORTUGUESE,
+    "da": TextSearchConfiguration.DANISH,
+    "sv": TextSearchConfiguration.SWEDISH,
+    "no": TextSearchConfiguration.NORWEGIAN,
+    "fi": TextSearchConfiguration.FINNISH,
+}
 
 
 class Visibility(models.TextChoices):
@@ -128,7 +147,7 @@ def _open_to(user: Any, *roles: str, path: str = "") -> Q:
 
 
 class Collection(models.Model):
-    """Documents that are searched together and share a language."""
+    """Documents that are searched together."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in addresses and commands."))
     name = models.CharField(_("name"), max_length=200)
@@ -137,7 +156,7 @@ class Collection(models.Model):
         _("language of the text"),
         max_length=20,
         choices=TextSearchConfiguration,
-        default=TextSearchConfiguration.ENGLISH,
+        default=TextSearchConfiguration.AUTO,
         help_text=_(
             "How words are stemmed for keyword search. If you change it, the collection's documents are indexed again."
         ),
@@ -148,6 +167,19 @@ class Collection(models.Model):
         choices=Visibility,
         default=Visibility.PUBLIC,
         help_text=_("In addition to the people and groups listed below."),
+    )
+    is_searched_by_name = models.BooleanField(
+        _("searched only when it is chosen"),
+        default=False,
+        db_default=False,
+        help_text=_("Questions of all documents leave it out."),
+    )
+    suggested_questions = models.TextField(
+        _("suggested questions"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("One a line. The first three are offered on the front page; without any, the site looks for some."),
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
@@ -160,6 +192,15 @@ class Collection(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def languages(self) -> str:
+        """The languages of the text, as a reader is shown them; those found, with `auto`."""
+        if self.text_search_configuration != TextSearchConfiguration.AUTO:
+            return self.get_text_search_configuration_display()
+        statistics = getattr(self, "statistics", None)
+        found = statistics.configurations.split() if statistics is not None else []
+        return ", ".join(str(TextSearchConfiguration(each).label) for each in found)
 
 
 class CollectionGrant(models.Model):
@@ -209,10 +250,11 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):
-    """The figures of a whole collection that BM25 uses, updated in the transaction that changes its chunks.
+    """The figures of a whole collection that keyword search uses, updated in the transaction that changes its chunks.
 
     ``reference_length`` is the mean chunk length that the stored term weights were computed with. It follows
     ``total_length / chunks`` at a distance, because each change of it rewrites every weight of the collection.
+    ``configurations`` are those of its chunks, those of former ones included, separated by blanks.
     ``version`` grows with every change of the collection's chunks: what was derived from them is stale when it differs.
     """
 
@@ -222,6 +264,7 @@ class CollectionStatistics(models.Model):
     reference_length = models.FloatField(default=0)
     # k1, b and the field boosts that the stored term weights were computed with.
     weighting = models.CharField(max_length=200, blank=True)
+    configurations = models.CharField(max_length=200, default="", db_default="")
     version = models.PositiveBigIntegerField(default=0)
 
     class Meta:

@@ -11,12 +11,12 @@ from django.conf import settings
 from django.db import connection
 from pgvector import SparseVector
 
-from retrieval.index.term_statistics import by_configuration, lexemes_of, passages_in
+from retrieval.index.term_statistics import analysed_by, by_configuration, lexemes_of, mixed_among, passages_in
 from retrieval.search.syntax import ParsedQuestion, parse
 from retrieval.search.tsquery import all_of, any_of, quote, within_one_field
 from retrieval.search.vocabulary import Expansion, document_frequencies, expand, unknown_terms
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
-from retrieval.types import ANYBODY, Reader
+from retrieval.types import ANYBODY, Reader, StoredChunk
 
 # What a question's syntax demands of a passage, as a restriction on rows: the same for every retriever.
 #
@@ -39,8 +39,9 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
         return "", []
     conditions, parameters = [], list[object]()
     for configuration, pks in collections.items():
-        conditions.append("collection_id = ANY(%s::bigint[])")
-        parameters.append(list(pks))
+        condition, values = analysed_by(configuration, pks)
+        conditions.append(condition)
+        parameters += values
         if tsqueries[configuration]:
             conditions[-1] += " AND search_vector @@ %s::tsquery"
             parameters.append(tsqueries[configuration])
@@ -192,7 +193,7 @@ NEARLY_THE_WORD = 0.58
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question in one text-search configuration.
+    """A question in one text-search configuration. ``mixed`` are the collections that have passages in others as well.
 
     ``idf`` maps each lexeme that the corpus contains to its weight, > 0. ``expansions`` maps each typed word that it
     lacks to similar words, the nearest first. A passage must contain one of ``matching`` and meet ``constraint``, a
@@ -203,6 +204,7 @@ class LexicalQuery:
 
     configuration: str
     collections: tuple[int, ...]
+    mixed: tuple[int, ...]
     idf: Mapping[str, float]
     matching: tuple[str, ...]
     largest_weight: float
@@ -241,6 +243,11 @@ class LexicalQuery:
     def tsquery(self) -> str:
         """Any of the matching lexemes, within the constraint, in tsquery's notation."""
         return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
+
+    def is_for(self, chunk: StoredChunk) -> bool:
+        """Whether the chunk is in one of the collections, and its words were reduced by the configuration."""
+        pk = chunk.collection_id
+        return pk in self.collections and (pk not in self.mixed or chunk.configuration == self.configuration)
 
     @property
     def weights(self) -> SparseVector:
@@ -324,6 +331,7 @@ def build_queries(
                 LexicalQuery(
                     configuration,
                     pks,
+                    mixed_among(pks),
                     idf,
                     tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                     1 + settings.BM25_K1,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
+from django.db.models import Q
 
-from retrieval.index.term_statistics import lexemes_of
+from retrieval.index.term_statistics import analysed_by, lexemes_of
 from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
@@ -19,7 +20,7 @@ from retrieval.rights import document_condition, restrict
 from retrieval.search.lexical_query import ROUNDING, LexicalQuery, build_queries, candidates, rarest
 from retrieval.search.plans import SearchPlan
 from retrieval.search.tsquery import MatchesTsQuery, all_of
-from retrieval.text.terms import expand_identifiers, lexeme_dimension
+from retrieval.text.terms import SYMBOL, expand_identifiers, lexeme_dimension
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 
 # A word with what joins it to the next one, so that codes, paths and versions are looked at as a whole.
-_WORD = re.compile(r"\w+(?:[.\-/\\:@#+>'’]{1,3}\w+)*[+#]{0,2}")
+_WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
@@ -43,6 +44,7 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
             restrict(Chunk.objects.filter(collection__in=one.collections), filters)
+            .filter(~Q(collection__in=one.mixed) | Q(configuration=one.configuration))
             .filter(MatchesTsQuery("search_vector", one.tsquery))
             .count()
             for one in build_queries(query, filters.collections, readers=filters.readers)
@@ -58,9 +60,10 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
         return {}
-    configuration_of = dict(
-        Chunk.objects.filter(pk__in=wanted).values_list("pk", "collection__text_search_configuration")
+    rows = Chunk.objects.filter(pk__in=wanted).values_list(
+        "pk", "configuration", "collection__text_search_configuration"
     )
+    configuration_of = {pk: own or common for pk, own, common in rows}
     words = {expand_identifiers(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
     lexemes = lexemes_of(sorted(words), sorted(set(configuration_of.values())))
     return {
@@ -97,9 +100,7 @@ class Held:
 def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
     """The same, from passages whose term weights were already read."""
     sent = {
-        pk: chunk.term_weights
-        for pk, chunk in stored.items()
-        if chunk.term_weights is not None and chunk.collection_id in query.collections
+        pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
     if not sent:
         return Held([], {})
@@ -216,14 +217,15 @@ def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple
         passing, passing_values = document_condition(filters)
     except EmptyResultSet:
         return []
+    analysed, analysed_values = analysed_by(query.configuration, query.collections)
     products, weights = _inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:
         rows = fetch(
             f"SELECT id, {products} AS distance FROM retrieval_chunk "
-            f"WHERE collection_id = ANY(%s::bigint[]) AND search_vector @@ %s::tsquery{passing} "
+            f"WHERE {analysed} AND search_vector @@ %s::tsquery{passing} "
             f"ORDER BY distance, id LIMIT {depth:d}",
-            [*weights, list(query.collections), all_of([notation, query.constraint]), *passing_values],
+            [*weights, *analysed_values, all_of([notation, query.constraint]), *passing_values],
         )
         # Inner products are negative here: the least is the best.
         return [(pk, 0.0 - distance) for pk, distance in rows]

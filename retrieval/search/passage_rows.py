@@ -72,7 +72,7 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     Vectors are the embedder's, empty if it has none for a chunk. Without an embedder no vectors are read, and without
     ``terms`` no term weights. Raises: DatabaseError.
     """
-    columns = ["sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
+    columns = ["chunk.configuration", "sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
     if embedder_id is not None:
         columns.append("halfvec_send(vector)")
@@ -84,7 +84,8 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     else:
         columns.append("NULL::bytea")
     rows = fetch(
-        f"SELECT chunk.id, chunk.collection_id, {', '.join(columns)} FROM retrieval_chunk AS chunk {joined}"
+        f"SELECT chunk.id, chunk.collection_id, language, {', '.join(columns)} FROM retrieval_chunk AS chunk "
+        f"JOIN retrieval_document AS document ON document.id = chunk.document_id {joined}"
         "WHERE chunk.id = ANY(%s::bigint[])",
         [list(chunk_ids)],
     )
@@ -93,9 +94,11 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
             # Two 16-bit words of header, then half-precision numbers, big-endian.
             vector=NO_VECTOR if sent is None else np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
             collection_id=collection,
+            configuration=configuration,
+            language=language,
             term_weights=term_weights,
         )
-        for pk, collection, term_weights, sent in rows
+        for pk, collection, language, configuration, term_weights, sent in rows
     }
     # In the order asked for: sums of single precision depend on it, and rows come in any order.
     return {pk: found[pk] for pk in chunk_ids if pk in found}

@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from unicodedata import normalize
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -24,7 +25,16 @@ from django.utils.translation import gettext as _
 from retrieval import conf
 from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
-from retrieval.index.term_statistics import collection_states, learn, read_once
+from retrieval.index.closeness import current_calibration
+from retrieval.index.term_statistics import (
+    by_configuration,
+    collection_states,
+    frequencies_in,
+    learn,
+    lexemes_of,
+    passages_in,
+    read_once,
+)
 from retrieval.infrastructure import database, deadline
 from retrieval.infrastructure.database import give_connections_back
 from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS, begin_at_zero
@@ -34,13 +44,15 @@ from retrieval.search.classification import classify
 from retrieval.search.fusion import add_searches, boost, fuse, rerank
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
 from retrieval.search.plans import SearchPlan, plan_for
+from retrieval.search.preferences import CONJUNCTIONS, Strengths, is_new_subject, put_own_language_first
 from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
 from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, Known, RetrieverResult, look_up, run_retrievers, threads
 from retrieval.search.spelling import correct
 from retrieval.search.syntax import parse
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace, StageStatus
 from retrieval.search.vocabulary import CollectionVocabulary
-from retrieval.text.terms import expand_identifiers
+from retrieval.text.language import identify_language
+from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.types import (
     Candidate,
     MetadataBoost,
@@ -130,8 +142,10 @@ SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 _WORDS = re.compile(r"\w+")
-# Letters and digits, but no ordinal, decade or measure: 19th, 1970s, 500mg.
-_CODE = re.compile(r"(?!\d+[^\W\d_]{1,3}$)(?=\w*[^\W\d_])(?=\w*\d)\w{3,}")
+# Versions, and letters with digits; but no ordinal, decade or measure (19th, 1970s, 500mg), arrow or mathematical sign.
+_CODE = re.compile(
+    rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
+)
 _SECTION = re.compile(
     r"(\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
     r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
@@ -140,12 +154,13 @@ _SECTION = re.compile(
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
+# A name of one word is rare if so many of the passages elsewhere hold it.
+RARE_SHARE = 0.01
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
 # A question of so few words seldom stands alone, nor does a longer one that begins with "and".
 FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
-_CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
 # What a passage gains to which a curator gave the question: more than any ranking can make up for.
@@ -218,7 +233,7 @@ def search(
     SearchUnavailable when no retriever could answer.
     """
     watch = Stopwatch()
-    searched = " ".join(question.replace("\x00", " ").split())
+    searched = " ".join(normalize("NFC", question).replace("\x00", " ").split())
     if not searched:
         raise InvalidQuery(_("The question is empty."))
     used = active_profile() if profile is None else profile
@@ -248,11 +263,8 @@ def search(
         watch.lap("reformulate")
     joined = join_questions(searched, joined_with)
     named: tuple[str, ...] = ()
-    if reformulation is not None:
-        if len(filters.collections) > 1:
-            named = find_named_collections(searched, filters.collections)
-        before = joined_with[-1] if joined_with and not named else None
-        tuned = replace(tuned, metadata_boosts=(*tuned.metadata_boosts, *_place_boosts(named, before)))
+    if reformulation is not None and len(filters.collections) > 1:
+        named = find_named_collections(searched, filters.collections)
     classification = classify(searched)
     plan = plan_for(
         tuned,
@@ -269,15 +281,25 @@ def search(
     known = look_up(asked, plan)
     answered = _answered(texts, asked, known)
     watch.lap("scores")
+    lists = _fused(answered, plan)
+    strengths = _strengths(searched, answered[0], lists) if reformulation is not None else None
+    if len(lists) > 1 and strengths and is_new_subject(searched, lists[0], lists[1], strengths):
+        answered, known, joined, joined_with = [replace(answered[0], weight=1.0)], known[:1], "", ()
+        lists = _fused(answered, plan)
     terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
-    codes = find_codes(searched) if reformulation is not None else frozenset()
+    section = find_section(searched) if reformulation is not None else None
+    codes = find_codes(searched) - {section and section[1]} if reformulation is not None else frozenset()
     named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
-    if reformulation is not None and (section := find_section(searched)):
+    if section is not None:
         found = {chunk.chunk_id for each in answered for ranking in each.rankings for chunk in ranking.chunks}
         numbered = find_numbered(sorted(found), *section)
         named_codes |= {pk: named_codes.get(pk, frozenset()) | {section[1]} for pk in numbered}
     given = find_given(searched, terms) if reformulation is not None else frozenset()
-    ordered, rerank_trace = _rank_candidates(answered, plan, named_codes, given, watch)
+    before = joined_with[-1] if joined_with and not named else None
+    boosts = _place_boosts(named, before) if reformulation is not None else []
+    ordered, rerank_trace = _rank_candidates(answered, lists, plan, boosts, named_codes, given, watch)
+    if strengths is not None:
+        ordered = put_own_language_first(ordered, strengths)
     candidates = _cut(ordered, plan, known, terms)
     hits = _load_hits(candidates)
     watch.lap("load")
@@ -313,18 +335,34 @@ def search(
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
-    """The slugs of the collections whose name or slug the question contains as whole words."""
+    """The slugs of the collections whose name or slug the question contains as whole words. A name of one word has to
+    be rare: no ordinary word such as "parts", and hardly in the passages of the other collections.
+    """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
-    return tuple(
-        state.names[0]
-        for state in collection_states(collection_ids)
-        if any(f" {' '.join(_WORDS.findall(name.casefold()))} " in said for name in state.names)
-    )
+    named = []
+    for state in collection_states(collection_ids):
+        others = [pk for pk in collection_ids if pk != state.pk]
+        names = [_WORDS.findall(name.casefold()) for name in state.names]
+        if any(
+            f" {' '.join(words)} " in said and (len(words) > 1 or _is_rare(words[0], others))
+            for words in names
+            if words
+        ):
+            named.append(state.names[0])
+    return tuple(named)
+
+
+def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
+    if CollectionVocabulary(collection_ids).is_ordinary(word):
+        return False
+    lexemes = set().union(*lexemes_of([word], list(by_configuration(collection_ids))).values())
+    found = frequencies_in(collection_ids, lexemes)
+    return max(found.values(), default=0) <= RARE_SHARE * passages_in(collection_ids)
 
 
 def find_codes(question: str) -> frozenset[str]:
     """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
-    words = expand_identifiers(parse(question).text).split()
+    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
@@ -359,7 +397,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 def search_weights(question: str) -> tuple[float, float]:
     """The weights of the question alone and of the joined text; they sum to 1."""
     words = question.casefold().split()
-    most = FEW_WORDS_AFTER_AND if _CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
+    most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
     return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
 
 
@@ -388,33 +426,54 @@ def _answered(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
+def _fused(searches: Sequence[_Search], plan: SearchPlan) -> list[list[Candidate]]:
+    """The ranking of each search, over the candidates of all."""
+    with span("search.fusion"):
+        ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
+        return [
+            fuse(plan, each.rankings, each.known.scores, ids, _largest_share(each.known.word_shares, ids))
+            for each in searches
+        ]
+
+
+def _largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
+    return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
+
+
+def _strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
+    """How strong the candidates are; None if there are none, or if the embedder's cosines have no scale."""
+    calibration = current_calibration()
+    if calibration is None or not lists[0]:
+        return None
+    known = search.known
+    return Strengths(calibration, identify_language(question), known.word_shares, known.languages)
+
+
 def _rank_candidates(
     searches: Sequence[_Search],
+    lists: Sequence[list[Candidate]],
     plan: SearchPlan,
+    places: Sequence[MetadataBoost],
     codes: Mapping[int, AbstractSet[str]],
     given: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata and by the question's ``codes``, and reranked.
-    Those to which the question was ``given`` come first."""
+    """The candidates, best first: fused, boosted by their metadata, their ``places`` and the question's ``codes``, and
+    reranked. Those to which the question was ``given`` come first."""
     tuned = plan.settings
     with span("search.fusion"):
-        ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
-        lists = [
-            fuse(plan, each.rankings, each.known.scores, ids, max(each.known.word_shares.values(), default=1.0))
-            for each in searches
-        ]
         fused = lists[0]
         if len(lists) > 1:
             fused = add_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
         # Those of a setting stand here, before the metadata are read.
-        boosts = [*tuned.metadata_boosts]
+        boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
         boosts += [GIVEN] if given else []
         if boosts:
+            ids = {each.chunk_id for each in fused}
             metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
             for pk in given & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value

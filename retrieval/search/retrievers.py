@@ -104,12 +104,13 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 @dataclass(frozen=True, slots=True)
 class Known:
     """Additional data on all candidates of one search: each retriever's ``scores`` of candidates that it did not list,
-    the ``matched_terms`` of those that it listed, and the ``word_shares`` of all.
+    the ``matched_terms`` of those that it listed, the ``word_shares`` of all, and the ``languages`` of their documents.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
     matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     word_shares: Mapping[int, float] = field(default_factory=dict)
+    languages: Mapping[int, str] = field(default_factory=dict)
 
 
 def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
@@ -156,4 +157,4 @@ def _known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]
         terms = result.ranker.matched_terms(stored)
         matched.update({pk: found for pk, found in terms.items() if pk in listed})
         shares.update(result.ranker.word_shares(stored))
-    return Known(scores, matched, shares)
+    return Known(scores, matched, shares, {pk: chunk.language for pk, chunk in stored.items()})

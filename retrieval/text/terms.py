@@ -4,6 +4,9 @@ PostgreSQL reduces words well and identifiers badly: it reads ``MX-9920-W`` as t
 and the word *w*, and ``his/her`` as one file name. :func:`expand_identifiers` rewrites such strings so that only plain
 words reach it: the whole with its punctuation removed, followed by the parts. Documents and questions pass through the
 same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w`` meet.
+
+It drops symbols, and takes a sentence without blanks for one word. So a symbol becomes a word that names its character,
+and Chinese, Japanese and Korean text becomes its pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
 # Changing how terms are made changes this number; what was indexed with another is indexed again.
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 
 # Term weights live in a pgvector `sparsevec`. Its dimensions are hashes of lexemes, 28 bits wide: with 100 lexemes a
 # passage and 10 a question, one unrelated pair in 270,000 shares a dimension.
@@ -33,11 +37,42 @@ _SEPARATORS = re.compile(r"[\W_]")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 # What PostgreSQL would take for the start of a path, a tag or an entity, and swallow with the word behind it.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
+_VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
+# 1920x1080, 10 × 20 × 30 mm, M8x40; no hexadecimal number.
+_DIMENSIONS = re.compile(
+    r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
+)
+_MEASURE = re.compile(
+    r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
+    re.IGNORECASE,
+)
+# A code written with blanks, such as ISO 9001 or MX 9920 W.
+_SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
+_PAIRED = re.compile(
+    "["
+    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
+    "]+"
+)
+# Currencies, arrows, mathematical signs, pictures and emoji; no frames and bars, nor what marks the items of a list.
+SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
+_BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
+# They choose a picture's look, or join several to one.
+_INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
+SYMBOL_TERM = "symbol"
 
 
 def expand_identifiers(text: str) -> str:
     """``text`` with identifiers, codes, paths and versions spelt out as whole and parts; all else untouched."""
     return _rewrite(text, lambda whole, parts: [*whole, *parts])
+
+
+def document_terms(text: str) -> str:
+    """A document's ``text`` as :func:`expand_identifiers` returns it, followed by its codes with blanks as one word: a
+    question for ``ISO9001`` finds ``ISO 9001``.
+    """
+    codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
+    return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
 
 
 def spellings(phrase: str) -> list[str]:
@@ -57,7 +92,7 @@ def spellings(phrase: str) -> list[str]:
 
 def identifiers(text: str) -> Iterator[tuple[str, str]]:
     """The words of ``text`` that hold a digit: as one word in lower case, and as they are written."""
-    for match in _CODE.finditer(text):
+    for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()
         if any(character.isdigit() for character in whole):
             yield whole, match[0]
@@ -83,13 +118,40 @@ _Spell = Callable[[Sequence[str], Sequence[str]], list[str]]
 
 
 def _rewrite(text: str, spell: _Spell) -> str:
-    text = _SPECIAL.sub(_expand_special, text)
+    text = _SPECIAL.sub(_expand_special, spell_out(text))
+    text = _DIMENSIONS.sub(lambda match: f"{_expand_dimensions(match.group(), spell)} ", text)
+    text = _MEASURE.sub(r"\1 \2", text)
     text = _JOINED.sub(lambda match: _expand_joined(match.group(), spell), text)
 
     def expand_camel(match: re.Match[str]) -> str:
         return " ".join(spell([match[0].lower()], [part.lower() for part in _CAMEL.split(match[0])]))
 
     return _CAMEL_WORD.sub(expand_camel, _MISLEADING.sub(" ", text))
+
+
+def spell_out(text: str) -> str:
+    """``text`` in NFC with symbols as words, other scripts in pairs, and versions without their ``v``."""
+    if not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+        text = SYMBOL.sub(_name_symbol, text)
+        text = _PAIRED.sub(lambda run: f" {' '.join(pairs_of_characters(run.group()))} ", text)
+    return _VERSION.sub("", text)
+
+
+def pairs_of_characters(run: str) -> list[str]:
+    """Each two neighbours of the run; the run itself if it has one character."""
+    return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+
+
+def _name_symbol(match: re.Match[str]) -> str:
+    symbol = match.group()
+    return " " if symbol in _BULLETS else f" {SYMBOL_TERM}{ord(symbol):x} "
+
+
+def _expand_dimensions(measures: str, spell: _Spell) -> str:
+    """As one word, then each number: ``1920x1080 1920 1080``."""
+    parts = [part.strip().lower() for part in re.split("[xX×]", measures)]
+    return " ".join(spell([re.sub("[.,]", "", "x".join(parts))], parts))
 
 
 def _expand_special(match: re.Match[str]) -> str:

@@ -51,6 +51,37 @@ def test_a_question_is_answered_with_citations_that_open_the_passage(site, visit
     assert letters(said) in letters("".join(page.locator("mark").all_text_contents()))
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_further_passages_stand_below_an_answer_and_open_in_place(site, visitor, size):
+    page = visitor(**size)
+    page.goto(site.url)
+    turn = ask(page, "Wat zijn de bezoekuren?")
+    expect(turn.locator(".answer")).to_have_class("answer is-complete")
+    # The table of hours, and not the exceptions that the section below it has.
+    expect(turn.locator("[data-answer-text]")).to_contain_text("14.00 – 16.00 uur")
+    card = turn.locator(".result").first
+    expect(card.locator(".result-snippet")).to_be_visible()
+    address = page.url
+    card.locator("summary").click()
+    expect(card.locator(".prose")).to_be_visible()
+    expect(card.locator(".result-snippet")).to_be_hidden()
+    assert page.url == address
+    card.get_by_role("link", name="Read in the document").click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+
+
+def test_without_a_sure_answer_the_closest_passages_are_shown_and_without_any_the_titles(site, page):
+    page.goto(site.url)
+    unsure = ask(page, "What does E-205 mean?")
+    expect(unsure.locator(".answer")).to_have_class("answer is-refused")
+    expect(unsure.locator(".outcome")).to_contain_text("These passages come closest")
+    expect(unsure.locator(".result").first.locator(".prose")).to_be_visible()
+    far = ask(page, "Who won the world cup in 1998?")
+    expect(far.locator(".outcome")).to_contain_text("nothing close")
+    assert 1 <= far.locator(".nearest-titles a").count() <= 3
+    expect(far.locator(".result")).to_have_count(0)
+
+
 def test_what_is_typed_while_a_question_is_sent_stays(site, page):
     held = []
     page.route("**/ask/", lambda route: held.append(route))

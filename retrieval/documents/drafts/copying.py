@@ -12,7 +12,13 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from retrieval.documents.deletion import forget_files
-from retrieval.index.chunk_writer import FIELD_BOOSTS, count_lexemes, delete_chunks, lock_statistics
+from retrieval.index.chunk_writer import (
+    FIELD_BOOSTS,
+    add_configurations,
+    count_lexemes,
+    delete_chunks,
+    lock_statistics,
+)
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
 
@@ -191,8 +197,10 @@ def _insert_others(
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
+    if theirs is not None:
+        add_configurations(statistics, theirs.configurations.split())
     copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
-        questions_edited, blocks, search_vector, length"""
+        questions_edited, blocks, configuration, search_vector, length"""
     return _execute(
         f"""
         INSERT INTO retrieval_chunk (document_id, collection_id, {copied}, bm25)

@@ -28,7 +28,7 @@ class Command(PreparedCommand):
             "--at-once", type=int, default=len(os.sched_getaffinity(0)), help="How many files are read at once."
         )
         parser.add_argument("--collection", default="documents", help="Its short name; made when it does not exist.")
-        parser.add_argument("--language", default="english", help="Of a new collection: english, dutch, simple, …")
+        parser.add_argument("--language", default="auto", help="Of a new collection: auto, english, dutch, simple, …")
         parser.add_argument("--json", action="store_true", help="Print one JSON document and nothing else.")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -115,6 +115,19 @@ def test_marks_in_earlier_questions_demand_nothing(library):
     assert {"pump.md", "valve.md"} <= {hit.passage.source for hit in result.hits}
 
 
+def test_a_new_subject_is_searched_as_if_it_were_asked_alone(library):
+    document = library.documents.get(source="pump.md")
+    before = [Turn("How heavy is the MX-9920-W pump?", "3450 grams [1].", (document.pk,), ("library",))]
+    question = "When is the swimming pool open?"
+    alone, later = search(question, everything()), search(question, everything(), history=before)
+    assert later.trace.joined_query == ""
+    assert [(hit.passage.source, hit.score) for hit in later.hits] == [
+        (hit.passage.source, hit.score) for hit in alone.hits
+    ]
+    # It points at what was said before.
+    assert search("When is it open?", everything(), history=before).trace.joined_query
+
+
 def test_a_long_conversation_leaves_the_question_room(library):
     history = [Turn("how long is it " * 40), Turn("zoo " * 100)]
     result = search("and its price?", everything(), history=history)

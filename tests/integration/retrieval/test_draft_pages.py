@@ -422,7 +422,7 @@ def test_programs_are_told_of_collections_in_service_alone(api, draft):
 def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user, draft):
     cache.clear()
     copy = copy_of(draft)
-    Chunk.objects.update(canonical_questions=["How many grams does the pump weigh?"])
+    Collection.objects.update(suggested_questions="How many grams does the pump weigh?")
     assert {collection.slug for _question, collection in suggestions(admin_user)} == {"library"}
     html = admin.get(f"/?collection={copy.slug}").content.decode()
     assert f'<option value="{copy.slug}" selected>Library (draft)</option>' in html

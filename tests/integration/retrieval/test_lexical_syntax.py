@@ -47,7 +47,7 @@ CONSTRAINED = [
     ("pump rotor -wet", {"whole.md", "joined.md", "parts.md", "other.md"}),
     ('pump -"wet rotor" -part', {"dry.md", "valve.md"}),
     ('"MX-9920-W" pump', {"whole.md", "joined.md", "parts.md"}),
-    ('"mx9920w" pump', {"whole.md", "joined.md"}),
+    ('"mx9920w" pump', {"whole.md", "joined.md", "parts.md"}),
     ('"part MX-9920-W when" pump', {"whole.md", "joined.md", "parts.md"}),
     ("pump part -MX-9920-W", {"other.md", "wet.md", "dry.md", "valve.md"}),
 ]

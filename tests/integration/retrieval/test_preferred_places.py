@@ -43,6 +43,13 @@ def test_parts_of_words_and_of_names_name_no_collection(handbooks, question):
     assert search(question, everything()).trace.named_collections == ()
 
 
+@pytest.mark.parametrize("name", ["Parts", "Documents", "Trips"])
+def test_an_ordinary_word_names_no_collection(handbooks, name):
+    Collection.objects.filter(slug="globex").update(name=name, slug=name.lower())
+    question = f"Which {name.lower()} has one at initech?"
+    assert search(question, everything()).trace.named_collections == ("initech",)
+
+
 def test_a_follow_up_favours_the_document_of_the_answer_before(handbooks):
     question, asked = "and who books trips?", "How many days of holiday has one?"
 
@@ -117,3 +124,21 @@ def test_a_single_number_is_that_of_a_heading_or_of_its_noun(collection, ingest)
     for question, source in (("What is step 2?", "steps.md"), ("What is chapter 2 about?", "chapters.md")):
         first = search(question, everything()).hits[0]
         assert (first.passage.source, [boost.name for boost in first.candidate.boosts]) == (source, ["code=2"])
+
+
+def test_what_is_in_the_questions_language_comes_before_what_is_in_another(ingest):
+    mixed = Collection.objects.create(slug="mixed", name="Mixed")
+    ingest(mixed, "guarantee.md", "# Guarantee\n\nThe guarantee on a pump covers faults and is valid for two years.")
+    ingest(mixed, "terms.md", "# Terms\n\nYou have to register the pump, or the guarantee is valid for a year.")
+    ingest(mixed, "hours.md", "# Hours\n\nThe shop is open from nine to five, and on Sunday it is closed.")
+    text = (
+        "# Pump guarantee\n\nDe vraag “How long is the pump guarantee valid?” krijgen wij van iedereen die bij ons een "
+        "pomp heeft gekocht, maar het antwoord staat niet in deze brief: dat staat op de website van de fabriek."
+    )
+    dutch = ingest(mixed, "garantie.md", text)
+    result = search("How long is the pump guarantee valid?", everything())
+    found = [hit.passage.source for hit in result.hits]
+    assert dutch.language == "nl"
+    assert set(found[:2]) == {"guarantee.md", "terms.md"}
+    lost = next(hit.candidate for hit in result.hits if hit.passage.source == "garantie.md")
+    assert [boost.name for boost in lost.boosts] == ["language=nl"]

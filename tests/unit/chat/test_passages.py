@@ -212,3 +212,14 @@ def test_a_table_of_contents_is_no_answer():
     # A link to another site may be what is asked for, and words beside a link say something.
     assert "example.org" in quoted("Where is the shop?", source("- [The shop](https://example.org/)\n")).text
     assert "See" in quoted("Where is the shop?", source("- See [the shop](shop.md)\n")).text
+
+
+def test_the_whole_passage_stands_beside_an_answer_that_shows_little_of_it():
+    text = "## Size\n\nIt measures 20 cm and fits on most tables.\n\n## Colour\n\nIt is green.\n"
+    found = quote("What is its colour?", [source(text)], evidence(0.9))
+    assert found.text == "**Colour**\n\nIt is green. [1]"
+    (whole,) = found.alternatives
+    assert whole.text == "**Size**\n\nIt measures 20 cm and fits on most tables.\n\n**Colour**\n\nIt is green."
+    assert whole.quote == "It measures 20 cm and fits on most tables."
+    most = text.replace("fits", "fits, with its feet folded and its cover closed, even with a cable behind it,")
+    assert quote("What is its size?", [source(most)], evidence(0.9)).alternatives == ()

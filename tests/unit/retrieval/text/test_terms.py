@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
+from retrieval.text.terms import (
+    DIMENSIONS,
+    document_terms,
+    expand_identifiers,
+    inverse_document_frequency,
+    lexeme_dimension,
+    spellings,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,10 +26,40 @@ from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_documen
         ("2026-11-20", "20261120 2026 11 20"),
         ("U.S.A.", "USA."),
         ("his/her", "his her"),
+        ("v2.10.3", "2.10.3"),
+        ("V 2.10", "2.10"),
+        ("v2.10.3-rc1", "2103rc1 2 10 3 rc1"),
+        ("1920 × 1080", "1920x1080 1920 1080"),
+        ("M8x40", "m8x40 m8 40"),
+        ("10mm", "10 mm"),
+        ("cafe\u0301", "caf\u00e9"),
     ],
 )
 def test_identifiers_are_spelt_out_whole_and_in_parts(text, expanded):
-    assert expand_identifiers(text) == expanded
+    assert expand_identifiers(text).strip() == expanded
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("shows 🟢?", "shows symbol1f7e2 ?"),
+        ("⚠️ and ⚠", "symbol26a0 and symbol26a0"),
+        ("Menu → Save", "Menu symbol2192 Save"),
+        ("■ first │ second", "first │ second"),
+        ("有給休暇は", "有給 給休 休暇 暇は"),
+        ("MX-9920-Wの価格", "mx9920w mx 9920 w の価 価格"),
+        ("犬", "犬"),
+        ("연차 휴가는", "연차 휴가 가는"),
+    ],
+)
+def test_symbols_become_words_and_languages_without_blanks_pairs(text, terms):
+    assert expand_identifiers(text).split() == terms.split()
+
+
+def test_codes_with_blanks_are_added_to_a_document_as_one_word():
+    assert (
+        document_terms("ISO 9001, MX 9920 W, IN 2024 A") == "ISO 9001, MX 9920 W, IN 2024 A\nin2024a\niso9001\nmx9920w"
+    )
 
 
 @pytest.mark.parametrize("text", ["state-of-the-art", "version 2.10.1 of 3.14", "don't", "Dr. Vanderstraeten", "één"])

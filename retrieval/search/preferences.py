@@ -1,0 +1,112 @@
+"""Which passages a question means, beyond their scores: those of a new subject, and those in its own language. PURE.
+
+Both ask how strong a passage is as an answer: its closeness and its share of the question's words, as in
+:mod:`chat.answering.evidence`, where a sum of 1 is as likely to answer as not. A passage in another language shares no
+words with the question; there, closeness counts four times.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from retrieval.types import BoostScore, Candidate, Retriever
+
+if TYPE_CHECKING:
+    from retrieval.index.closeness import Calibration
+
+PASSABLE, PASSABLE_CLOSENESS = 1.0, 0.5
+# What ranks lower is not shown, and displaces nothing.
+SHOWN = 8
+# A question in a conversation begins a new subject if what it finds alone is this strong, and so much stronger than
+# what it finds together with the questions before it (docs/adr/0045-follow-ups-are-searched-twice.md).
+STRONG, MUCH_STRONGER = 1.2, 0.8
+ACROSS_LANGUAGES = 4.0
+CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
+# They stand for what was said before; the last one also begins a noun elsewhere.
+_POINTING = frozenset(
+    """
+    it its that this these those they them their he him his she one ones dat dit die deze hij zij ze hem haar
+    """.split()  # noqa: SIM905
+)
+_POINTING_AT_THE_END = "het"
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """How strong passages are for the question alone. ``shares`` are of its words, ``languages`` of their documents."""
+
+    calibration: Calibration
+    language: str
+    shares: Mapping[int, float]
+    languages: Mapping[int, str]
+
+    def is_foreign(self, candidate: Candidate) -> bool:
+        """Whether the passage is in another language than the question, as far as both are known."""
+        found = self.languages.get(candidate.chunk_id, "")
+        return bool(found and self.language) and found != self.language
+
+    def closeness(self, candidate: Candidate) -> float:
+        said = candidate.retrievers.get(Retriever.VECTOR)
+        return self.calibration.closeness(said.score) if said is not None and said.score is not None else 0.0
+
+    def of(self, candidate: Candidate) -> float:
+        closeness = self.closeness(candidate)
+        strength = closeness + self.shares.get(candidate.chunk_id, 0.0)
+        if self.calibration.across_languages and self.is_foreign(candidate):
+            return max(strength, ACROSS_LANGUAGES * closeness)
+        return strength
+
+
+def is_new_subject(
+    question: str, alone: Sequence[Candidate], joined: Sequence[Candidate], strengths: Strengths
+) -> bool:
+    """Whether the question needs none of those before it: ``alone`` is its ranking, ``joined`` the one with them.
+
+    False for one that begins with a conjunction, or points at what was said before.
+    """
+    words = _WORD.findall(question.casefold())
+    if CONJUNCTIONS.intersection(words[:1]) or _POINTING.intersection(words) or words[-1:] == [_POINTING_AT_THE_END]:
+        return False
+    scored = {candidate.chunk_id: candidate for candidate in alone}
+    best, other = strengths.of(alone[0]), strengths.of(scored[joined[0].chunk_id])
+    return best > STRONG and best - other > MUCH_STRONGER
+
+
+def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
+    """The candidates, best first: passable ones in the question's language before all that are in another.
+
+    Passable is what is close, and strong or closer than all of these: it may use other words than the question. These
+    lose what the best of them is ahead. A passage with a boost, such as for a code, stays where it is.
+    """
+    foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
+    closest = max(map(strengths.closeness, foreign), default=math.inf)
+    own = [
+        each.score
+        for each in ranked[:SHOWN]
+        if strengths.languages.get(each.chunk_id) == strengths.language
+        and (closeness := strengths.closeness(each)) >= PASSABLE_CLOSENESS
+        and (strengths.of(each) >= PASSABLE or closeness >= closest)
+    ]
+    lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
+    if lead < 0:
+        return list(ranked)
+    # The scores of equal passages differ in their last digit.
+    loss = -lead * (1 + 1e-9) - 1e-9
+    behind = {each.chunk_id for each in foreign}
+    return sorted(
+        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked), key=_order
+    )
+
+
+def _put_behind(candidate: Candidate, loss: float, strengths: Strengths) -> Candidate:
+    boost = BoostScore(f"language={strengths.languages[candidate.chunk_id]}", loss)
+    return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
+
+
+def _order(candidate: Candidate) -> tuple[float, int]:
+    return -candidate.score, candidate.chunk_id
