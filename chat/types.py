@@ -13,7 +13,7 @@ from retrieval.search.trace import SearchTrace
 
 if TYPE_CHECKING:
     from chat.answering.citations import Marker
-    from retrieval.tables.results import TableResult
+    from retrieval.tables.results import ShownTable, TableResult
     from retrieval.types import AssembledContext, ContextBlock, Passage
 
 
@@ -133,7 +133,7 @@ class AnswerDraft:
     ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None if it was not
     estimated; ``evidence`` has the numbers it was estimated from. ``profile_version`` is the stored search profile's,
     None for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the
-    sources.
+    sources. ``table`` is shown as a result, without a claim.
 
     ``generator`` names who writes, and ``notices`` are for the reader. ``usage`` is None while no model was asked.
     ``cut_off`` is true if the model had to stop early, ``filtered`` if its server's filter stopped it, ``looped`` if it
@@ -151,6 +151,7 @@ class AnswerDraft:
     results: tuple[ContextSource, ...] = ()
     profile_version: int | None = None
     computed: TableResult | None = None
+    table: ShownTable | None = None
     confidence: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict)
 

@@ -9,5 +9,6 @@ urlpatterns = [
     path("<int:document_id>/", source_views.document, name="document"),
     path("<int:document_id>/original/", source_views.original, name="original"),
     path("<int:document_id>/pdf/", source_views.pdf, name="pdf"),
+    path("<int:document_id>/tables/<int:number>/", source_views.table, name="table"),
     path("<int:document_id>/pages/<int:number>/", source_views.page_picture, name="page_picture"),
 ]

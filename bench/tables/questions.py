@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from retrieval.tables.results import ShownTable
 from retrieval.tables.table_reading import read_date
 
 
@@ -24,16 +25,19 @@ class TableQuestion:
 
 @dataclass(slots=True)
 class Tally:
-    """The number of questions, of those with a computed value, and of those whose value is right."""
+    """The number of questions, of those with a computed value, of those whose value is right, and of those with the
+    right value stated or in the rows that are shown."""
 
     questions: int = 0
     stated: int = 0
     right: int = 0
+    on_page: int = 0
 
-    def add(self, *, stated: bool, right: bool) -> None:
+    def add(self, *, stated: bool, right: bool, on_page: bool) -> None:
         self.questions += 1
         self.stated += stated
         self.right += right
+        self.on_page += on_page
 
 
 def read_questions(folder: Path) -> list[TableQuestion]:
@@ -62,6 +66,15 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
             return False
         left.remove(same)
     return not left
+
+
+def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
+    """Whether each value is a cell of the rows that are shown, or the number of the rows that meet the conditions."""
+    if table is None:
+        return False
+    cells = [_normal(cell) for row in table.rows for cell in row]
+    cells += [str(table.matched)] if table.conditions else []
+    return all(any(_is_same(cell, _normal(value)) for cell in cells) for value in expected)
 
 
 def _normal(text: str) -> str:

@@ -15,7 +15,7 @@ from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResu
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 MOST_ROWS = 25
-# Of what is counted, summed, averaged or ordered.
+# Of what is ordered.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -84,7 +84,7 @@ class _Writer:
             case Operation.COUNT | Operation.LIST | Operation.ROWS:
                 return self._with_rows()
             case Operation.SUM | Operation.MEAN:
-                return [self._sentence(self._result.operation.value, value=self._total()), *self._table()]
+                return [self._sentence(self._result.operation.value, ends=True, value=self._total())]
             case Operation.COMPARE:
                 return [self._compare()]
             case Operation.MOST | Operation.LEAST:
@@ -99,7 +99,11 @@ class _Writer:
         result = self._result
         if len(result.rows) > 1:
             return [self._sentence("look_up_all" if result.targets else "count"), *self._table()]
-        return [self._sentence("look_up" if result.targets else "only", ends=True)]
+        if not result.targets:
+            return [self._sentence("only", ends=True)]
+        row = result.rows[0]
+        cells = [{"column": self._column(at), "value": self._cell(row, at)} for at in result.targets]
+        return [" ".join(self._sentence("look_up", ends=True, **cell) for cell in cells)]
 
     def _with_rows(self) -> list[str]:
         result = self._result
@@ -107,16 +111,21 @@ class _Writer:
             if len(result.rows) == 1:
                 return [self._record(result.rows[0])]
             phrase = ("rows_least" if result.is_least else "rows_most") if result.is_ordered else "rows"
-        elif result.operation is Operation.COUNT and result.value != str(result.matched):
-            phrase = "distinct"
+        elif result.operation is Operation.COUNT:
+            is_distinct = result.value != str(result.matched)
+            return [
+                self._sentence("distinct" if is_distinct else "count" if result.conditions else "count_all", ends=True)
+            ]
         else:
             phrase = "count" if result.conditions else "count_all"
         return [self._sentence(phrase), *self._table()]
 
     def _record(self, row: ResultRow) -> str:
-        """One row, as a passage of a table is quoted."""
-        cells = (f"{self._column(at)}: {self._cell(row, at)}" for at, cell in enumerate(row.cells) if cell.text.strip())
-        return f"{'; '.join(cells)}{self._mark(row)}"
+        """One row, as a passage of a table is quoted; the cells that are asked for come first, a line each."""
+        filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
+        shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
+        asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
+        return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
 
     def _compare(self) -> str:
         """The sentence that compares two rows; the row that was asked for comes first."""
@@ -168,8 +177,7 @@ class _Writer:
             return []
         columns = [*range(result.name_columns), *self._varying_columns()]
         lines = ["", self._row([self._column(at) for at in columns]), "|" + "---|" * len(columns)]
-        are_examples = result.is_ordered or result.operation in (Operation.COUNT, Operation.SUM, Operation.MEAN)
-        shown = result.rows[: _MOST_EXAMPLES if are_examples else MOST_ROWS]
+        shown = result.rows[: _MOST_EXAMPLES if result.is_ordered else MOST_ROWS]
         for row in shown:
             cells = [self._cell(row, at) for at in columns]
             cells[-1] += self._mark(row)

@@ -166,19 +166,24 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
+    if draft.table is not None:
+        text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
+    elif evidence.is_near:
+        text = _("The documents may not answer this. These passages come closest:")
+    else:
+        text = _("The documents do not answer this question.")
+    is_near = evidence.is_near or draft.table is not None
     found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
-    if not evidence.is_near:
+    if not is_near:
         # Titles alone are shown, each once.
         first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))
         found = list(first_of.values())
     return Completed(
-        text=_("The documents may not answer this. These passages come closest:")
-        if evidence.is_near
-        else _("The documents do not answer this question."),
+        text=text,
         citations=(),
-        state=AnswerState.CLOSEST if evidence.is_near else AnswerState.NOTHING,
+        state=AnswerState.CLOSEST if is_near else AnswerState.NOTHING,
         generator=draft.generator,
         notice=" ".join(draft.notices),
         usage=draft.usage,

@@ -18,6 +18,7 @@ from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
 from retrieval.tables.stored_tables import name_tables
@@ -44,7 +45,7 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
     """
     try:
         with statements_within(STATEMENT_SECONDS):
-            rows = find_matching_rows(draft.question, passage, detect_language(draft.question))
+            rows = find_matching_rows(draft.question, passage, nearness_in, detect_language(draft.question))
             return None if rows is None else (rows, cite_rows(rows, draft.sources))
     except DatabaseError as error:
         logger.warning("Rows of a table were not looked up, one is quoted: %s", error)
@@ -113,7 +114,7 @@ class TablesOfQuestion:
     def _ask(self, question: str) -> Asked | None:
         try:
             with statements_within(STATEMENT_SECONDS):
-                result = answer_from_tables(question, self._filters, self._passages, self._language)
+                result = answer_from_tables(question, self._filters, self._passages, nearness_in, self._language)
                 if result is None:
                     return None
                 self.sources = cite_further_rows(result, self.sources)
@@ -164,11 +165,20 @@ def find_sources(
     searched = result.trace.query
     with span("tables"):
         found = [hit.passage for hit in result.hits]
-        computed = answer_from_tables(searched, filters, found, detect_language(searched))
+        language = detect_language(searched)
+        computed = answer_from_tables(searched, filters, found, nearness_in, language)
+        table = show_table(searched, filters, found, language)
     if computed is not None:
         sources = cite_rows(computed, results)
     return AnswerDraft(
-        question, sources, context, result.trace, results, profile_version=profile.version_id, computed=computed
+        question,
+        sources,
+        context,
+        result.trace,
+        results,
+        profile_version=profile.version_id,
+        computed=computed,
+        table=table,
     )
 
 

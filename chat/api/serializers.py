@@ -155,6 +155,11 @@ class AnswerSerializer(serializers.Serializer[Any]):
     computed = serializers.DictField(
         required=False, help_text="A value that was computed over the rows of a table; absent where none was."
     )
+    table = serializers.DictField(
+        required=False,
+        help_text="A table that the question is about: `columns` and `rows` of texts, `matched` of `row_count` rows, "
+        "and `url`, where it is filtered and sorted; absent without one.",
+    )
     approved = ApprovalSerializer(allow_null=True, help_text="Of an answer that a curator approved; null: of others.")
     repeats = serializers.BooleanField(help_text="A copy of an earlier answer to the same question.")
     repeated_from = serializers.DateTimeField(allow_null=True, help_text="When that answer was written.")

@@ -19,16 +19,19 @@ from markdown_it.token import Token
 from chat.models import Citation
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
+from retrieval.tables.lexicon import label_of
 
 # A table's row as extraction wrote it, ``column: value; column: value``, laid out a column a line. Pure.
 
 # Fewer may be prose: "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
+_ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
     """A markdown-it plugin: paragraphs that are records get the class ``record``, and each column a line of its own.
+    A record below cells that are asked for is folded, and these get the class ``asked``.
 
     A value may hold semicolons: what follows one without a column's name still belongs to it.
     """
@@ -36,15 +39,39 @@ def record_paragraphs(markdown: MarkdownIt) -> None:
 
 
 def _lay_out(state: StateCore) -> None:
-    for opening, inline in pairwise(state.tokens):
-        if opening.type != "paragraph_open" or inline.type != "inline" or not _is_record(inline.content):
+    tokens: list[Token] = []
+    asked: list[Token] = []
+    for opening, inline in pairwise([*state.tokens, Token("", "", 0)]):
+        tokens.append(opening)
+        if opening.type != "paragraph_open" or inline.type != "inline":
             continue
-        opening.attrSet("class", "record")
-        inline.children, children = [], inline.children or []
-        for number, child in enumerate(children):
-            # A mark may open before the first column.
-            first = not any(before.content for before in children[:number])
-            inline.children += _columns(child, first=first) if child.type == "text" else (child,)
+        if _is_record(inline.content):
+            opening.attrSet("class", "record")
+            _break_lines(inline)
+            if asked and len(asked) == len([token for token in tokens if token.type == "paragraph_open"]) - 1:
+                for each in asked:
+                    each.attrSet("class", "asked")
+                tokens[-1:] = [*_fold(), opening]
+        elif _ASKED.match(inline.content):
+            asked.append(opening)
+    state.tokens[:] = tokens
+    if any(token.tag == "details" for token in tokens):
+        state.tokens.append(Token("details_close", "details", -1, block=True))
+
+
+def _fold() -> Iterator[Token]:
+    yield Token("details_open", "details", 1, attrs={"class": "fields"}, block=True)
+    yield Token("summary_open", "summary", 1, block=True)
+    yield Token("inline", "", 0, children=[Token("text", "", 0, content=_("All fields"))], content="", block=True)
+    yield Token("summary_close", "summary", -1, block=True)
+
+
+def _break_lines(inline: Token) -> None:
+    inline.children, children = [], inline.children or []
+    for number, child in enumerate(children):
+        # A mark may open before the first column.
+        first = not any(before.content for before in children[:number])
+        inline.children += _columns(child, first=first) if child.type == "text" else (child,)
 
 
 def _is_record(content: str) -> bool:
@@ -60,7 +87,7 @@ def show_records(text: str) -> str:
 def _cells(line: str) -> Iterator[str]:
     names = list(_COLUMN.finditer(line))
     for match, following in zip(names, [*names[1:], None], strict=True):
-        yield f"{match['name']} {line[match.end() : following.start() if following else len(line)]}"
+        yield f"{label_of(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
 
 
 def _columns(text: Token, *, first: bool) -> Iterator[Token]:
@@ -73,7 +100,7 @@ def _columns(text: Token, *, first: bool) -> Iterator[Token]:
         if match.start() > 0 or not first:
             yield Token("hardbreak", "br", 0)
         yield Token("strong_open", "strong", 1)
-        yield from _text(text, match["name"])
+        yield from _text(text, label_of(match["name"]))
         yield Token("strong_close", "strong", -1)
         yield from _text(text, " ")
         position = match.end()

@@ -114,6 +114,11 @@ class ShownTurn:
         return self.citations[0] if is_quoted and self.citations else None
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the answer's text shows rows of the table, which are then not shown twice."""
+        return "\n|---" in self.answer.text
+
+    @property
     def cited_sources(self) -> tuple[SourceCard, ...]:
         return tuple(source for source in self.sources if source.quotes)
 

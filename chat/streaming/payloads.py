@@ -105,6 +105,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
     answer.computed = _computed(draft, outcome)
+    answer.table = to_json(draft.table) if draft is not None else None
     answer.written = draft.written if draft is not None and outcome.generator == draft.generator else ""
     return [_citation(answer, cited) for cited in outcome.citations]
 
@@ -220,6 +221,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         "joined_question": answer.joined_question,
         "usage": answer.usage,
         **({"computed": answer.computed} if answer.computed else {}),
+        **({"table": answer.table} if answer.table else {}),
         "approved": None if approval is None else {"by": approval.by, "on": approval.on.isoformat()},
         "repeats": answer.repeats_id is not None,
         "repeated_from": answer.repeats.completed_at.isoformat()

@@ -45,6 +45,27 @@ def encode_query(text: str) -> Vectors:
     return known
 
 
+NAMES_KEPT = 2_000
+"""Of the names encoded last."""
+
+
+_names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
+
+
+def encode_names(names: Sequence[str]) -> list[Vectors]:
+    """The unit vectors of short names, such as those of columns, from memory where they were encoded before.
+
+    Raises: EmbeddingFailed.
+    """
+    embedder = conf.embedder()
+    kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
+    new = [name for name in dict.fromkeys(names) if name not in kept]
+    for name, vector in zip(new, embedder.embed_documents(new) if new else (), strict=True):
+        kept[name] = vector
+        _names.put((embedder.name, name), vector)
+    return [kept[name] for name in names]
+
+
 # Embedders that this process has searched while they were in service, by name; True since another one is.
 _served: dict[str, bool] = {}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -11,11 +12,12 @@ from django.db.models import Q
 
 from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
+from retrieval.tables.choosing import Nearness, read_loosely
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import show_name
-from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.matching_rows import is_understood
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import find_candidates, load_table_of
 from retrieval.tables.table_reading import plain_cell
@@ -26,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def answer_from_tables(
-    question: str, filters: SearchFilters, hits: Sequence[Passage], language: str = ""
+    question: str,
+    filters: SearchFilters,
+    hits: Sequence[Passage],
+    nearness_in: Callable[[KnownTable], Nearness],
+    language: str = "",
 ) -> TableResult | None:
     """What the tables say: a computed value, or else rows that match; None when no table is clearly asked.
 
@@ -38,7 +44,14 @@ def answer_from_tables(
     for table in find_candidates(question, filters, hits):
         reading = read_question(question, table)
         computed = compute(reading, table) if reading is not None else None
-        if reading is None or computed is None or (shown is not None and computed.operation is Operation.ROWS):
+        if reading is None or computed is None:
+            if shown is None:
+                reading = read_loosely(question, table, nearness_in(table))
+                has_part = bool(reading.conditions) or reading.order is not None
+                if has_part and is_understood(question, table, reading):
+                    shown = _show_rows(reading, table, language)
+            continue
+        if shown is not None and computed.operation is Operation.ROWS:
             continue
         result = _show(reading, computed, table, language)
         if result is not None and result.is_computed:
@@ -47,18 +60,24 @@ def answer_from_tables(
     return shown
 
 
-def find_matching_rows(question: str, passage: Passage, language: str = "") -> TableResult | None:
+def find_matching_rows(
+    question: str, passage: Passage, nearness_in: Callable[[KnownTable], Nearness], language: str = ""
+) -> TableResult | None:
     """The rows that the question names, of the table that a passage is from, without a claim; None where it is from no
     table, and where the question chooses no part of its rows."""
     table = load_table_of(passage, question)
-    if (
-        table is None
-        or (reading := read_rows(question, table)) is None
-        or (computed := compute(reading, table)) is None
-    ):
+    if table is None:
         return None
-    is_choice = reading.order is not None or computed.matched * 2 <= table.row_count
-    return _show(reading, computed, table, language) if is_choice else None
+    reading = read_loosely(question, table, nearness_in(table))
+    rows = _show_rows(reading, table, language)
+    is_choice = rows is not None and (reading.order is not None or rows.matched * 2 <= table.row_count)
+    return rows if is_choice else None
+
+
+def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
+    reading = replace(reading, operation=Operation.ROWS)
+    computed = compute(reading, table)
+    return _show(reading, computed, table, language) if computed is not None else None
 
 
 # Of rows that are shown without a claim, all columns are shown where nothing says which are asked for, unless these
@@ -77,9 +96,9 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
     is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
-        place = columns.index(computed.answer)
+        places = [columns.index(column) for column in (computed.answer, *reading.shown)]
         answering = rows[:1] if computed.operation is Operation.COMPARE else rows
-        texts = [row.cells[place].text.strip() for row in answering]
+        texts = [row.cells[place].text.strip() for row in answering for place in places]
         answers = tuple(dict.fromkeys(map(plain_cell, texts) if is_markup else texts))
     return TableResult(
         operation=computed.operation,
@@ -100,6 +119,11 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
         is_value=computed.answer is not None and computed.answer == reading.order,
         is_ordered=computed.operation is Operation.ROWS and reading.order is not None,
         is_least=reading.is_least,
+        asked=tuple(
+            columns.index(column)
+            for column in (reading.order, reading.answer, *reading.shown)
+            if column in columns and column not in names
+        ),
     )
 
 
@@ -112,7 +136,8 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
         is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
         if not targets or len(computed.rows) == 1:
             targets = list(range(len(known.columns))) if is_small else []
-        return [subject], [target for target in targets if target != subject]
+        names = list(known.naming)
+        return names, [target for target in dict.fromkeys(targets) if target not in names]
     ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
     asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer
     if ranks or computed.operation is Operation.LIST:
@@ -124,7 +149,8 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
     ]
     if computed.operation is Operation.LOOK_UP and spoken:
         subject = spoken[0]
-    return [subject], [asked] if asked is not None and asked != subject else []
+    asked_for = [asked, *(reading.shown if computed.operation is Operation.LOOK_UP else ())]
+    return [subject], [column for column in asked_for if column is not None and column != subject]
 
 
 def describe(condition: Condition, known: KnownTable, language: str) -> str:
@@ -134,6 +160,9 @@ def describe(condition: Condition, known: KnownTable, language: str) -> str:
     if known.columns[condition.column].kind == "boolean":
         yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")
         return f"{name} = {yes if value else no}"
+    if condition.operator.endswith("between"):
+        low, high = (format_number(float(bound or 0)) for bound in condition.values)
+        return f"{low} ≤ {name} ≤ {high}"
     shown = condition.shown if condition.operator == "is" else format_number(float(value or 0))
     return f"{name} {'≠' if condition.is_negated else sign} {shown}"
 

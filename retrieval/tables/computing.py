@@ -41,8 +41,10 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
             return _rank(reading, rows)
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
-    numbers = None if reading.order is None else _numbers(rows, reading.order)
-    if numbers is not None:
+    if reading.order is not None:
+        numbers = _numbers(rows, reading.order)
+        if numbers is None:
+            return None
         rows = [row for _, row in sorted(numbers, key=lambda pair: pair[0], reverse=not reading.is_least)]
     return _show(rows)
 
@@ -51,7 +53,7 @@ def _matching(reading: TableReading, conditions: Sequence[Condition], table: Kno
     """The rows that meet the conditions; None if that is not certain. Rows shown without a stated value are those that
     certainly meet them.
     """
-    columns = {column for column in (reading.answer, reading.order) if column is not None}
+    columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
         if not row.is_of_data:
@@ -149,7 +151,9 @@ def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
 
 def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     answer = reading.answer
-    if answer is None or any(is_empty(row.values[answer]) for row in rows):
+    if answer is None or any(is_empty(row.values[column]) for row in rows for column in (answer, *reading.shown)):
+        return _show(rows)
+    if reading.shown and len(rows) > 1:
         return _show(rows)
     different = len({row.values[answer] for row in rows})
     if different > 1 and (reading.operation is not Operation.LIST or different < len(rows)):

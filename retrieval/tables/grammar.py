@@ -17,6 +17,7 @@ from retrieval.tables.lexicon import (
     WHO_COLUMNS,
     YES_OR_NO,
     Word,
+    fold,
     singular,
     tokenize,
 )
@@ -36,7 +37,8 @@ COMPARATORS = {
     Word.SINCE: ">=",
     Word.UNTIL: "<=",
 }
-_BEHIND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
+OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
+COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
 # Before a year: it is not that year alone.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
@@ -45,8 +47,9 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``operator`` is one of = < <= > >= of the column's number, ``is`` of what its cell names, or a comparison with a
-    year (``year>``). ``values`` are alternatives. ``shown`` are the words of the question.
+    """``operator`` is one of = < <= > >= between of the column's number, ``is`` of what its cell names, ``contains`` of
+    folded words in it, or a comparison with a year (``year>``). ``values`` are alternatives. ``shown`` are the words of
+    the question.
     """
 
     column: int
@@ -68,10 +71,12 @@ class Condition:
         if self.operator.startswith("year"):
             years = years_of(value)
             return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
-        if self.operator != "is":
+        if self.operator not in ("is", "contains"):
             return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
         if not isinstance(value, str):
             return None
+        if self.operator == "contains":
+            return any(str(words) in fold(value) for words in self.values)
         return value in self.values or not keys_of_cell(value).isdisjoint(map(str, self.values))
 
 
@@ -86,6 +91,8 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
             return number > bounds[0]
         case ">=":
             return number >= bounds[0]
+        case "between":
+            return bounds[0] <= number <= bounds[1]
     return number in bounds
 
 
@@ -102,6 +109,10 @@ class TableReading:
     is_distinct: bool = False
     is_least: bool = False
     shown: tuple[int, ...] = ()
+
+
+def numbers_of(span: QuestionSpan) -> tuple[float, ...]:
+    return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
@@ -129,7 +140,9 @@ class _Reader:
         columns = [at for at, span in enumerate(self.spans) if at not in self.used and span.kind is Kind.COLUMN]
         if any(len(self.spans[at].columns) != 1 for at in columns):
             return None
-        operations = [word for word in words if word not in _ASKING and word is not Word.ROWS]
+        is_pair = len(columns) == 2 and self._is_joined(*columns)
+        ignored = {*_ASKING, Word.ROWS, *([Word.AND] if is_pair else [])}
+        operations = [word for word in words if word not in ignored]
         asks = [word for word in words if word in _ASKING]
         is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
         if is_yes_or_no and Word.OR not in operations:
@@ -210,20 +223,24 @@ class _Reader:
     def _read_number(self, at: int) -> bool:
         """A number with the comparison before or behind it, of the column that is named behind or before both."""
         sign, first, last = "=", at, at
-        if self._word(at - 1) in COMPARATORS:
+        if self.spans[at].word is Word.BETWEEN:
+            sign = "between"
+        elif self._word(at - 1) in COMPARATORS:
             sign, first = COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
-        elif self._word(at + 1) in _BEHIND:
-            sign, last = _BEHIND[self.spans[at + 1].word], at + 1  # type: ignore[index]
+        elif self._word(at + 1) in OR_BEYOND:
+            sign, last = OR_BEYOND[self.spans[at + 1].word], at + 1  # type: ignore[index]
         place = next((one for one in (last + 1, first - 1) if len(self._column_at(one)) == 1), None)
         if place is None:
             return False
+        if sign == "=" and place == at - 1:
+            sign = COMPARED.get(self.spans[place].word, "=")  # type: ignore[arg-type]  # "heavier than 5"
         (column,) = self.spans[place].columns
         span = self.spans[at]
         unit = self.table.columns[column].unit
         if self.table.columns[column].kind != "number" or span.unit not in ("", unit):
             return False
         self.used.update([*range(first, last + 1), place])
-        self.conditions.append(Condition(column, sign, (span.number,), self._text(at)))
+        self.conditions.append(Condition(column, sign, numbers_of(span), self._text(at)))
         return True
 
     def _read_year(self, at: int) -> bool:
@@ -241,11 +258,11 @@ class _Reader:
         if before and before[0].norm in _OPEN:
             return False
         self.used.update([at, *(place for place in beside if not self._is_asked(place))])
-        word, sign = self._word(at - 1), "="
+        word, sign = self._word(at - 1), "between" if self.spans[at].word is Word.BETWEEN else "="
         if word in COMPARATORS:
             self.used.add(at - 1)
             sign = COMPARATORS[word]
-        self.conditions.append(Condition(column, f"year{sign}", (self.spans[at].number,), self._text(at)))
+        self.conditions.append(Condition(column, f"year{sign}", numbers_of(self.spans[at]), self._text(at)))
         return True
 
     def _read_flag(self, at: int) -> None:
@@ -287,17 +304,26 @@ class _Reader:
         if not self.conditions:
             return None
         conditions = tuple(self.conditions)
+        if len(columns) == 2 and self._is_joined(*columns) and not is_single:
+            first, second = map(self._only, columns)
+            is_clear = {first, second}.isdisjoint(condition.column for condition in conditions)
+            return TableReading(Operation.LOOK_UP, conditions, answer=first, shown=(second,)) if is_clear else None
         asked = self._asked_column(columns, asks)
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject
         if asked is None:
-            return None if columns or asks else TableReading(Operation.ROWS, conditions)
+            is_open = columns or (asks and not self._stands_behind(Word.WHICH))
+            return None if is_open else TableReading(Operation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
             return TableReading(Operation.LIST, conditions, answer=asked)
         return TableReading(Operation.LOOK_UP, conditions, answer=asked)
+
+    def _is_joined(self, first: int, second: int) -> bool:
+        """ "The weight and the price"."""
+        return second == first + 2 and self.spans[first + 1].word is Word.AND and first + 1 not in self.used
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
@@ -308,7 +334,11 @@ class _Reader:
     ) -> TableReading | None:
         """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
-        if not columns and not is_distinct and (self._counts_value() or (rows and self._follows(rows[0], Word.COUNT))):
+        if (
+            not columns
+            and not is_distinct
+            and (self._stands_behind(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
+        ):
             return TableReading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
@@ -324,12 +354,10 @@ class _Reader:
             return TableReading(Operation.SUM, conditions, order=column)
         return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
-    def _counts_value(self) -> bool:
-        """Whether a value stands right behind "how many": "how many pumps"."""
+    def _stands_behind(self, *words: Word) -> bool:
+        """Whether a value stands right behind one of the words: "how many pumps"."""
         return any(
-            before.word in (Word.COUNT, Word.TOTAL_COUNT)
-            and one.kind is Kind.VALUE
-            and self.question[before.end : one.start].isspace()
+            before.word in words and one.kind is Kind.VALUE and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
         )
 
@@ -359,17 +387,20 @@ class _Reader:
             if self.spans[at].word is word
             or (at and self.spans[at - 1].word is word and self.spans[at - 1].kind is Kind.WORD)
         ]
-        if len(ranking) != 1:
+        if len(ranking) == 1:
+            order = self._only(ranking[0])
+        elif not ranking and len(self.table.measures) == 1:
+            order = self.table.measures[0]  # the only one that can be ranked
+        else:
             return None
-        order = self._only(ranking[0])
         if not self._is_number(order) or self.table.is_ordinal(order):
             return None
-        others = [at for at in columns if at != ranking[0]]
+        others = [at for at in columns if at not in ranking]
         if any(at and not self._is_asked(at) for at in others):
             return None
         answer = self._asked_column(others, asks)
         if answer is None and not others:
-            if not asks or (set(asks) == {Word.WHICH} and self.spans[ranking[0]].word is word):
+            if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
                 answer = self.table.subject  # "the cheapest"
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
                 answer = order  # "what is the highest price"

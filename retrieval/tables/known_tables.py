@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from retrieval.tables.lexicon import (
     JOINING,
@@ -25,7 +26,7 @@ _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
 # Not so the season 2004–05: it is of two years.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
 _LONGEST_SUMMARY = 30
 _MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
@@ -62,13 +63,19 @@ def keys_of_cell(text: str) -> frozenset[str]:
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
 
 
+def _plain(value: CellValue) -> str:
+    if is_empty(value):
+        return ""
+    return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
+
+
 def years_of(value: CellValue) -> frozenset[int]:
     """The years that a cell of a year, a day or a text names."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
     if not isinstance(value, str):
         return frozenset()
-    return frozenset([int(value[:4])]) if _DAY.fullmatch(value) else frozenset(map(int, _YEAR_IN.findall(value)))
+    return frozenset([int(value[:4])]) if DAY.fullmatch(value) else frozenset(map(int, _YEAR_IN.findall(value)))
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,25 @@ class KnownTable:
         first = next(texts, None)
         return first if first is not None and self.tells_apart(first) else None
 
+    @cached_property
+    def rows_of_words(self) -> Mapping[str, Sequence[int]]:
+        """By each word, in the singular, the rows that may be named and hold it."""
+        found: dict[str, list[int]] = {}
+        for row in self.named_rows:
+            for word in {singular(token.norm) for value in row.values for token in tokenize(_plain(value))}:
+                found.setdefault(word, []).append(row.ordinal)
+        return found
+
+    @cached_property
+    def naming(self) -> Sequence[int]:
+        """The column that names a row; behind a code, the column of words beside it as well."""
+        first = self.subject if self.subject is not None else 0
+        codes = [row.values[first] for row in self.named_rows]
+        if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
+            return [first]
+        texts = (at for at in range(first + 1, len(self.columns)) if self.columns[at].kind == "text")
+        return [first, *islice(texts, 1)]
+
     def tells_apart(self, at: int) -> bool:
         """Whether all cells of the column are filled and different."""
         seen: set[CellValue] = set()
@@ -154,6 +180,18 @@ class KnownTable:
     def is_ordinal(self, at: int) -> bool:
         words = self.words_of_column(at)
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
+
+    @cached_property
+    def measures(self) -> Sequence[int]:
+        """The columns of numbers that can be ranked."""
+        numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
+        return [at for at in numbers if not self.is_ordinal(at)]
+
+    @cached_property
+    def days(self) -> Sequence[int]:
+        """The columns of days, or else those of years."""
+        found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
+        return found or sorted(self.year_columns)
 
     def words_of_column(self, at: int) -> list[str]:
         """The words of the column's name in the singular, without those of grammar and the unit at the end; empty for a

@@ -98,6 +98,13 @@ def show_name(name: str) -> str:
     return " ".join(words) or name
 
 
+def label_of(name: str) -> str:
+    """A column's name with its unit in brackets: ``weight_g`` is weight (g)."""
+    shown, words = show_name(name), words_of_name(name)
+    is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
+    return f"{shown} ({words[-1]})" if is_cut else shown
+
+
 class Word(Enum):
     """What a word, or a phrase, does in a question."""
 
@@ -107,6 +114,9 @@ class Word(Enum):
     MEAN = auto()
     MOST = auto()
     LEAST = auto()
+    # Of days and years.
+    LATEST = auto()
+    EARLIEST = auto()
     MORE = auto()
     LESS = auto()
     DISTINCT = auto()
@@ -123,6 +133,7 @@ class Word(Enum):
     BEFORE = auto()
     SINCE = auto()
     UNTIL = auto()
+    BETWEEN = auto()
     # Behind the number.
     OR_MORE = auto()
     OR_LESS = auto()
@@ -145,6 +156,8 @@ ENGLISH: Mapping[Word, str] = {
     Word.MEAN: "average|mean|avg|average number of|mean number of",
     Word.MOST: "most|highest|largest|greatest|maximum|max|biggest|top",
     Word.LEAST: "least|fewest|lowest|smallest|minimum|min",
+    Word.LATEST: "last|latest|newest|most recent",
+    Word.EARLIEST: "first|earliest",
     Word.MORE: "more|higher|larger|greater|bigger",
     Word.LESS: "less|fewer|lower|smaller",
     Word.DISTINCT: "different|distinct|unique",
@@ -161,6 +174,7 @@ ENGLISH: Mapping[Word, str] = {
     Word.BEFORE: "before|prior to",
     Word.SINCE: "since",
     Word.UNTIL: "until",
+    Word.BETWEEN: "between",
     Word.OR_MORE: "or more|or higher|or above|or over",
     Word.OR_LESS: "or less|or fewer|or lower|or below|or under",
     Word.WHICH: "which|what|whats|whose",
@@ -185,6 +199,8 @@ DUTCH: Mapping[Word, str] = {
     Word.MEAN: "gemiddeld|gemiddelde",
     Word.MOST: "meest|meeste|hoogst|hoogste|grootst|grootste|maximaal|maximale|maximum|max",
     Word.LEAST: "minst|minste|laagst|laagste|kleinst|kleinste|minimaal|minimale|minimum|min",
+    Word.LATEST: "laatst|laatste|nieuwste|meest recente",
+    Word.EARLIEST: "eerst|eerste|vroegste",
     Word.MORE: "meer|hoger|groter",
     Word.LESS: "minder|lager|kleiner",
     Word.DISTINCT: "verschillende",
@@ -200,6 +216,7 @@ DUTCH: Mapping[Word, str] = {
     Word.BEFORE: "voor",
     Word.SINCE: "sinds|vanaf",
     Word.UNTIL: "tot en met",
+    Word.BETWEEN: "tussen",
     Word.OR_MORE: "of meer|of hoger",
     Word.OR_LESS: "of minder|of lager",
     Word.WHICH: "welke|welk|wat",
@@ -229,10 +246,13 @@ class Concept:
     phrases: Mapping[str, Word | None]
 
 
-def _concept(columns: str, degrees: str, most: str, least: str, compared: str = "") -> Concept:
-    """``compared`` are adjectives behind words such as "most" and "less"."""
+def _concept(
+    columns: str, degrees: str, most: str, least: str, compared: str = "", *, more: str = "", less: str = ""
+) -> Concept:
+    """``compared`` are adjectives behind words such as "most" and "less"; ``more`` and ``less`` are comparatives."""
     phrases: dict[str, Word | None] = dict.fromkeys(degrees.split())
     phrases |= dict.fromkeys(most.split(), Word.MOST) | dict.fromkeys(least.split(), Word.LEAST)
+    phrases |= dict.fromkeys(more.split(), Word.MORE) | dict.fromkeys(less.split(), Word.LESS)
     if compared:
         phrases |= {f"{word.name.lower()} {compared}": word for word in (Word.MOST, Word.LEAST, Word.MORE, Word.LESS)}
     return Concept(_nouns(columns), phrases)
@@ -245,17 +265,21 @@ CONCEPTS: tuple[Concept, ...] = (
         "dearest duurste",
         "cheapest goedkoopste",
         "expensive",
+        more="dearer duurder",
+        less="cheaper goedkoper",
     ),
     _concept(
         "weight gewicht",
         "heavy weigh weighs weighed weight zwaar weegt wegen gewicht",
         "heaviest zwaarste",
         "lightest lichtste",
+        more="heavier zwaarder",
+        less="lighter lichter",
     ),
-    _concept("length lengte", "long lang", "longest langste", "shortest kortste"),
-    _concept("height hoogte", "tall high hoog", "tallest", ""),
-    _concept("age leeftijd", "old oud", "oldest oudste", "youngest jongste"),
-    _concept("speed snelheid", "fast snel", "fastest snelste", "slowest langzaamste"),
+    _concept("length lengte", "long lang", "longest langste", "shortest kortste", more="longer langer"),
+    _concept("height hoogte", "tall high hoog", "tallest", "", more="taller"),
+    _concept("age leeftijd", "old oud", "oldest oudste", "youngest jongste", more="older ouder", less="younger jonger"),
+    _concept("speed snelheid", "fast snel", "fastest snelste", "slowest langzaamste", more="faster sneller"),
     _concept("salary wage salaris loon", "earn earns earned salary verdient verdienen", "", ""),
 )
 # Verbs, with their objects, that say no more than "has": "won three gold medals" is "has three gold".

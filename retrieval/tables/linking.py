@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -48,7 +48,8 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class QuestionSpan:
     """``question[start:end]``. ``word`` is what a phrase of the grammar does, ``columns`` are those that are named or
-    that hold the value, ``key`` is the value's, ``number`` a number or a year, and ``unit`` what stands behind it."""
+    that hold the value, ``key`` is the value's, ``number`` a number or a year, and ``unit`` what stands behind it. A
+    range has the ``word`` BETWEEN, and ``number`` and ``upper`` as its ends."""
 
     kind: Kind
     start: int
@@ -58,6 +59,7 @@ class QuestionSpan:
     key: str = ""
     number: float = 0.0
     unit: str = ""
+    upper: float = 0.0
 
 
 def link(question: str, table: KnownTable, *, partly: bool = False) -> list[QuestionSpan] | None:
@@ -68,7 +70,21 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> list[Ques
     """
     tokens = tokenize(question)
     spans = _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link(partly=partly)
-    return None if spans is None else [span for span in spans if span.word is not Word.FILLER]
+    return None if spans is None else _join_ranges([span for span in spans if span.word is not Word.FILLER])
+
+
+def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
+    """The spans, with "between 2 and 4" as one."""
+    for at in range(len(spans) - 3):
+        opening, low, joining, high = spans[at : at + 4]
+        kinds = {low.kind, high.kind}
+        if (opening.word, joining.word) == (Word.BETWEEN, Word.AND) and kinds <= {Kind.NUMBER, Kind.YEAR}:
+            kind = Kind.YEAR if kinds == {Kind.YEAR} else Kind.NUMBER
+            joined = replace(
+                high, kind=kind, start=opening.start, word=Word.BETWEEN, number=low.number, upper=high.number
+            )
+            return [*spans[:at], joined, *_join_ranges(spans[at + 4 :])]
+    return spans
 
 
 @dataclass(slots=True)

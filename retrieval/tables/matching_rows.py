@@ -6,9 +6,9 @@ no part in the choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, Condition, TableReading
+from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, numbers_of
 from retrieval.tables.known_tables import KnownTable, name_word
 from retrieval.tables.lexicon import Word, squeeze, tokenize
 from retrieval.tables.linking import Kind, QuestionSpan, link
@@ -18,20 +18,39 @@ from retrieval.tables.results import Operation
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 
+Choose = Callable[[Sequence[int]], int]
 
-def read_rows(question: str, table: KnownTable) -> TableReading | None:
+
+def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
     """The rows with the values that are named, within the bounds that are given, or in the order that is asked for;
-    None when the question names neither."""
+    None when the question names neither. ``choose`` returns one of a few columns that words may mean."""
     spans = link(question, table, partly=True) or []
     words = [_words(question, span) for span in spans]
-    conditions = [*_named(question, spans), *_bounds(question, spans, words, table)]
-    order, is_least = _order(spans, words, table)
+    conditions = [
+        *_named(question, spans),
+        *_bounds(question, spans, words, table, choose),
+        *_years(question, spans, table),
+    ]
+    order, is_least = _order(spans, words, table, choose)
     if not conditions and order is None:
         return None
     taken = {condition.column for condition in conditions} | {order, table.subject}
     meant = dict.fromkeys(column for run in _runs(words) for column in _columns_meant(run, table, _MOST_MEANT))
     shown = tuple(column for column in meant if column not in taken)
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
+
+
+def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
+    """Whether each word of the question has a part in the reading, or names a column at least in part; and whether
+    more is named than cells, which may be words of any text."""
+    spans = link(question, table, partly=True) or []
+    bounds = sum(condition.operator != "is" for condition in reading.conditions)
+    if sum(span.kind is Kind.NUMBER for span in spans) > bounds:
+        return False
+    left = [word for span in spans if span.kind is Kind.OTHER for word in _words(question, span)]
+    named = [any(_names(word, table, at) for at in range(len(table.columns))) for word in left]
+    is_about_columns = bool(named) or any(span.kind is Kind.COLUMN for span in spans)
+    return all(named) and (is_about_columns or bounds > 0 or reading.order is not None)
 
 
 def _words(question: str, span: QuestionSpan) -> tuple[str, ...]:
@@ -62,7 +81,14 @@ def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, .
     """The column that is named behind the span, by its whole name or else by some of its words."""
     if at + 1 == len(spans) or not words[at + 1]:
         return []
-    return list(spans[at + 1].columns) or _columns_meant(next(_runs(words[at + 1 :])), table, 1)
+    return list(spans[at + 1].columns) or _columns_meant(next(_runs(words[at + 1 :])), table, _MOST_MEANT)
+
+
+def _before(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
+    """The column that is named before the span: "a price of 20 or less"."""
+    if at == 0 or not words[at - 1]:
+        return []
+    return list(spans[at - 1].columns) or _columns_meant(words[at - 1], table, _MOST_MEANT)
 
 
 def _names(word: str, table: KnownTable, column: int) -> bool:
@@ -85,29 +111,48 @@ def _named(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
 
 
 def _bounds(
-    question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+    question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
 ) -> Iterator[Condition]:
     """ "More than 12 litres", "no alcohol"."""
     for at, span in enumerate(spans):
-        columns = [column for column in _behind(at, spans, words, table) if table.columns[column].kind == "number"]
-        before = spans[at - 1].word if at else None
-        if not columns:
-            continue
-        if span.kind is Kind.NUMBER and before in COMPARATORS:
-            shown = question[span.start : span.end]
-            yield Condition(columns[0], COMPARATORS[before], (span.number,), shown)
-        elif span.word is Word.NOT:
-            yield Condition(columns[0], "=", (0.0,), "0")
+        first, last, sign = at, at, ""
+        if span.word is Word.BETWEEN and span.kind is not Kind.WORD:
+            sign = "between"
+        elif at and spans[at - 1].word in COMPARATORS:
+            first, sign = at - 1, COMPARATORS[spans[at - 1].word]  # type: ignore[index]
+        elif at + 1 < len(spans) and spans[at + 1].word in OR_BEYOND:
+            last, sign = at + 1, OR_BEYOND[spans[at + 1].word]  # type: ignore[index]
+        elif at and spans[at - 1].word in COMPARED:
+            sign = COMPARED[spans[at - 1].word]  # type: ignore[index]
+        is_bound = span.kind is Kind.NUMBER and sign
+        beside = _behind(last, spans, words, table) or _before(first, spans, words, table)
+        columns = [column for column in beside if table.columns[column].kind == "number"]
+        if is_bound and columns:
+            yield Condition(choose(columns), sign, numbers_of(span), question[span.start : span.end])
+        elif span.word is Word.NOT and columns:
+            yield Condition(choose(columns), "=", (0.0,), "0")
+
+
+def _years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
+    """ "In 1943", "since 2001", where one column has the years."""
+    if len(table.year_columns) != 1:
+        return
+    (column,) = table.year_columns
+    for at, span in enumerate(spans):
+        if span.kind is Kind.YEAR:
+            sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
+            sign = "between" if span.word is Word.BETWEEN else sign
+            yield Condition(column, f"year{sign}", numbers_of(span), question[span.start : span.end])
 
 
 def _order(
-    spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+    spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
 ) -> tuple[int | None, bool]:
     """The column of numbers whose highest or lowest is asked for, and whether it is the lowest."""
     for at, span in enumerate(spans):
         if span.word not in (Word.MOST, Word.LEAST):
             continue
-        columns = list(span.columns) or _behind(at, spans, words, table)
-        if len(columns) == 1 and table.columns[columns[0]].kind == "number" and not table.is_ordinal(columns[0]):
-            return columns[0], span.word is Word.LEAST
+        meant = list(span.columns) or _behind(at, spans, words, table)
+        if columns := [column for column in meant if column in table.measures]:
+            return choose(columns), span.word is Word.LEAST
     return None, False

@@ -47,7 +47,8 @@ class TableResult:
     counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, and
     ``ordinals`` their numbers in the table, from 1. ``answers`` are the values that answer, as the document has them;
     ``is_value`` says that the highest or lowest value itself was asked for, not its row. The first ``name_columns`` of
-    the ``columns`` name a row, ``targets`` are the places of those asked for, the others are those of the conditions.
+    the ``columns`` name a row, ``targets`` are the places of those that are shown, of which the question names the
+    ``asked`` ones; the others are those of the conditions.
     ``is_markup`` says that the cells are Markdown; ``is_ordered``, that rows without a claim come by the first target,
     the highest first, or with ``is_least`` the lowest.
     """
@@ -70,8 +71,42 @@ class TableResult:
     is_value: bool = False
     is_ordered: bool = False
     is_least: bool = False
+    asked: tuple[int, ...] = ()
 
     @property
     def is_computed(self) -> bool:
         """Whether a value is stated; not so where rows that match are shown without a claim."""
         return self.operation is not Operation.ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class TableDocument:
+    """The document that a shown table is from; ``url`` is its address on the web, ``collection`` a slug."""
+
+    id: int
+    title: str
+    url: str
+    collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A part of a table that is shown as a result, in the form of the API.
+
+    ``rows`` have the texts of the cells in the order of the ``columns``. Of all ``row_count`` rows, ``matched`` meet
+    the ``conditions``, which say in words how the question was understood; the ``shown`` ones begin with them.
+    ``sorted_by`` is one of the columns, or empty; ``summary`` says all this in the question's language. ``url`` is the
+    page where a reader filters and sorts the table.
+    """
+
+    document: TableDocument
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    row_count: int
+    matched: int
+    shown: int
+    sorted_by: str
+    url: str
+    conditions: tuple[str, ...] = ()
+    summary: str = ""

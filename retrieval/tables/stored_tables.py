@@ -165,6 +165,12 @@ def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
 
+def load_known(table: Table) -> KnownTable:
+    """The table with all that may be named in it."""
+    found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
+    return _know(found, found.edition, ())
+
+
 def _know(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
     """The table with what a question may name in it, from memory when it was asked a short while ago."""
     known = _kept.get((table.pk, edition))

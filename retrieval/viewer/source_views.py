@@ -30,9 +30,10 @@ from retrieval.documents.deletion import page_pictures
 from retrieval.documents.formats import View, view_of
 from retrieval.infrastructure.database import give_connections_back
 from retrieval.media_types import PDF
-from retrieval.models import Collection, Document, DocumentText
+from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.page import file_of, page_context
+from retrieval.viewer.table_page import table_context
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +110,15 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     if served is not None:
         context |= page_context(found, served, request.GET)
     return render(request, "retrieval/document.html", context)
+
+
+@_for_readers
+def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
+    """A table of the document, by its place from 0, whose rows are filtered and sorted by the query."""
+    found = _get_document(request, document_id)
+    asked = get_object_or_404(Table, document=found, ordinal=number)
+    context = {"document": found, "came_from": _page_before(request), **table_context(asked, request.GET)}
+    return render(request, "retrieval/table.html", context)
 
 
 @_for_readers

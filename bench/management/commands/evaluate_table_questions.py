@@ -1,4 +1,5 @@
-"""Of the questions about tables, how many get a computed value, and how many of these values are right."""
+"""Of the questions about tables, how many get a computed value, how many of these values are right, and how many
+right values are on the page."""
 
 from __future__ import annotations
 
@@ -14,25 +15,30 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
-from bench.tables.questions import TableQuestion, Tally, halves, is_right, read_questions
+from bench.tables.questions import TableQuestion, Tally, halves, is_right, is_shown, read_questions
 from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
 from retrieval.search.pipeline import search
+from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables
-from retrieval.tables.results import TableResult
+from retrieval.tables.results import ShownTable, TableResult
 from retrieval.types import SearchFilters
 
 
 class Command(MeasuringCommand, PreparedCommand):
     help = (
         "Ingest each table of a set in the form of WikiTableQuestions into a collection of its own, ask its questions "
-        "there, and print how many get a computed value and how many of these are right, for both halves of the tables."
+        "there, and print how many get a computed value, how many of these are right, and for how many the right value "
+        "is stated or in the rows that are shown, for both halves of the tables."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="DIR", help="With questions.jsonl and tables/NAME.csv.")
         parser.add_argument("--wrong", choices=["shaping", "judging"], help="Print the wrong values of this half.")
+        parser.add_argument(
+            "--missing", choices=["shaping", "judging"], help="Print the questions of this half without their value."
+        )
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> dict[str, Tally]:
@@ -42,14 +48,17 @@ class Command(MeasuringCommand, PreparedCommand):
             raise CommandError(f"{options['folder']} holds no questions about tables: {error}") from error
         half_of = halves(questions)
         tallies: dict[str, Tally] = defaultdict(Tally)
-        for question, result in _ask(questions):
+        for question, result, shown in _ask(questions):
             half = half_of[question.table]
+            is_in_rows = is_shown(shown, question.answers)
             if result is None or not result.is_computed:
-                tallies[half].add(stated=False, right=False)
+                tallies[half].add(stated=False, right=False, on_page=is_in_rows)
+                if not is_in_rows and options["missing"] == half:
+                    self.stderr.write(f"{question.table.name} {question.question} | {list(question.answers)}")
                 continue
             right = is_right(result.answers, question.answers)
             for name in (half, f"{half}: {result.operation}"):
-                tallies[name].add(stated=True, right=right)
+                tallies[name].add(stated=True, right=right, on_page=right or is_in_rows)
             if not right and options["wrong"] == half:
                 self.stderr.write(
                     f"{question.table.name} {question.question} | {result.operation} {list(result.conditions)} | "
@@ -63,12 +72,13 @@ class Command(MeasuringCommand, PreparedCommand):
     def as_markdown(self, tallies: dict[str, Tally]) -> str:
         return "\n".join(
             f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right "
-            f"({f'{100 * tally.right / tally.stated:.1f} %' if tally.stated else 'none'})"
+            f"({f'{100 * tally.right / tally.stated:.1f} %' if tally.stated else 'none'}), {tally.on_page} on the page "
+            f"({100 * tally.on_page / tally.questions:.1f} %)"
             for name, tally in tallies.items()
         )
 
 
-def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableResult | None]]:
+def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableResult | None, ShownTable | None]]:
     for table, asked in groupby(sorted(questions, key=lambda question: question.table), lambda one: one.table):
         collection, _ = Collection.objects.get_or_create(
             slug=f"table-questions-{table.stem}",
@@ -81,4 +91,6 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
         for question in asked:
             found = search(question.question, filters)
             passages = [hit.passage for hit in found.hits]
-            yield question, answer_from_tables(found.trace.query, filters, passages)
+            searched = found.trace.query
+            computed = answer_from_tables(searched, filters, passages, nearness_in)
+            yield question, computed, show_table(searched, filters, passages)

@@ -82,8 +82,8 @@ def test_rows_that_a_question_names_are_shown_without_a_claim(workshop):
     draft, completed = ask("Which is nicer in price_eur and weight_g, MX-9920-W or GV-200?", workshop)
     assert not completed.refused
     assert "where sku = MX-9920-W / GV-200 (2 of 5):" in completed.text
-    assert "| MX-9920-W | 418.50 euro | 3450 g [1] |" in completed.text
-    assert "| GV-200 | 48.00 euro | 640 g [2] |" in completed.text
+    assert "| MX-9920-W | Wet pump 9920 | 418.50 euro | 3450 g [1] |" in completed.text
+    assert "| GV-200 | Gate valve | 48.00 euro | 640 g [2] |" in completed.text
     assert {citation.marker for citation in completed.citations} == {1, 2}
     assert not draft.computed.is_computed
 

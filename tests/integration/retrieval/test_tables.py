@@ -6,6 +6,7 @@ from retrieval.documents.drafts.copying import copy_documents
 from retrieval.infrastructure.recent import Recent
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passage_rows import load_passages
+from retrieval.search.shown_tables import nearness_in
 from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation
@@ -44,7 +45,7 @@ def ask(question, *collections, hits=()):
     """As of a search that found all passages of the collections, unless ``hits`` are given."""
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
     found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
-    return answer_from_tables(question, filters, hits or list(found.values()), "en")
+    return answer_from_tables(question, filters, hits or list(found.values()), nearness_in, "en")
 
 
 def texts(result):
@@ -85,6 +86,13 @@ def test_figures_are_computed_over_all_rows(library):
     assert ask("How many valves cost more than 100 euro?", library) is None
 
 
+def test_rows_are_shown_where_each_word_has_a_part_but_no_value_is_asked_for(library):
+    shown = ask("Of the pumps that have more weight, MX-1 or MX-2?", library)
+    assert (shown.operation, [row[0] for row in texts(shown)]) == (Operation.ROWS, ["MX-1", "MX-2"])
+    # Words that name cells alone may be words of any text.
+    assert ask("How does a pump work?", library) is None
+
+
 def test_tables_of_prose_are_looked_up_in(library):
     result = ask("phone of the Harbour branch", library)
     assert texts(result) == [["Harbour", "555-0122"]]
@@ -98,7 +106,7 @@ def test_tables_of_other_collections_are_never_seen(library):
     assert ask("How heavy is the MX-2?", other, library) is not None
     document = Document.objects.get(source="library.md")
     filters = SearchFilters(collections=(library.pk,), documents=(document.pk,))
-    assert answer_from_tables("How heavy is the MX-2?", filters, passages, "en") is None
+    assert answer_from_tables("How heavy is the MX-2?", filters, passages, nearness_in, "en") is None
 
 
 def test_a_new_version_replaces_the_tables_and_a_deletion_removes_them(library, ingest):

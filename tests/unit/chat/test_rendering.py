@@ -328,10 +328,19 @@ def test_each_column_of_a_record_has_a_line_of_its_own_and_its_name_stands_out()
     assert '<p class="record">' in html
     lines = html.split("<br />")
     names = [re.sub("<.*?>", "", match[1]) for line in lines if (match := re.search("<strong>(.*?)</strong>", line))]
-    assert names == ["sku", "name", "weight_g", "notes"]
+    assert names == ["sku", "name", "weight (g)", "notes"]
     assert "Drinking water; seal kit SK-1" in lines[3]
     assert 'class="cite"' in lines[3]
     assert html.count('<mark class="unsupported"') == html.count("</mark>") > 0
+
+
+def test_the_cell_that_is_asked_for_is_large_and_the_others_are_folded():
+    html = answer_html(f"weight: 3450 g [1]\n\n{RECORD}", [cited(1)])
+    assert re.search(r'<p class="asked">weight: 3450 g', html)
+    assert re.search(
+        r'<details class="fields">\s*<summary>.*</summary>\s*<p class="record">.*</p>\s*</details>', html, re.S
+    )
+    assert "<details" not in answer_html(f"This is what is known of it.\n\n{RECORD}", [cited(1)])
 
 
 def test_lines_that_begin_with_a_label_stay_lines():

@@ -1,0 +1,168 @@
+"""The table that is shown as a result of a question, without a claim."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import or_
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from retrieval.exceptions import EmbeddingFailed
+from retrieval.index.active_embedder import encode_names, encode_query
+from retrieval.models import DocumentText, Table
+from retrieval.tables.answering import describe
+from retrieval.tables.choosing import Nearness, TableChoice, choose, weigh_names
+from retrieval.tables.filters import write_filter
+from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.lexicon import label_of
+from retrieval.tables.results import ShownTable, TableDocument
+from retrieval.tables.stored_tables import find_candidates
+from retrieval.tables.table_reading import plain_cell
+from retrieval.types import SearchFilters
+
+if TYPE_CHECKING:
+    from retrieval.types import Passage
+
+logger = logging.getLogger(__name__)
+
+# A table is shown whose place among the hits and whose named columns and cells weigh so much together.
+LEAST_WEIGHT = 1.5
+_LONGEST_CELL = 200
+
+
+def show_table(
+    question: str, filters: SearchFilters, passages: Sequence[Passage], language: str = ""
+) -> ShownTable | None:
+    """The table that the question is most likely about, or None: one that holds a hit, or of which the question names
+    columns or cells. ``passages`` are the hits of the search, best first.
+    """
+    candidates = find_candidates(question, filters, passages)
+    stored = Table.objects.select_related("document__collection").in_bulk([known.pk for known in candidates])
+    weighed = [
+        (_weigh_place(stored[known.pk], passages) + weigh_names(question, known), -place, known)
+        for place, known in enumerate(candidates)
+        if known.pk in stored
+    ]
+    weight, _, known = max(weighed, key=lambda each: each[:2], default=(0.0, 0, None))
+    if known is None or weight < LEAST_WEIGHT:
+        return None
+    table = stored[known.pk]
+    near_rows = _rows_of_hits(table, passages)
+    return _show(choose(question, known, nearness_in(known), near_rows), known, table, language)
+
+
+def _weigh_place(table: Table, passages: Sequence[Passage]) -> float:
+    """From 2 for the first hit downwards."""
+    for rank, passage in enumerate(passages, start=1):
+        if _holds(table, passage):
+            return 2 / rank
+    return 0.0
+
+
+def _holds(table: Table, passage: Passage) -> bool:
+    return table.document_id == passage.document_id and table.start < passage.end and passage.start < table.end
+
+
+def _rows_of_hits(table: Table, passages: Sequence[Passage]) -> list[int]:
+    holding = [passage for passage in passages if _holds(table, passage)]
+    if not holding:
+        return []
+    places = reduce(or_, (Q(start__lt=passage.end, end__gt=passage.start) for passage in holding))
+    rows = table.rows.filter(places).order_by("ordinal").values_list("ordinal", "start", "end")
+    return [
+        ordinal for passage in holding for ordinal, start, end in rows if start < passage.end and passage.start < end
+    ]
+
+
+def nearness_in(table: KnownTable) -> Nearness:
+    """How near a text is to columns of the table, by the embedder."""
+    return partial(_nearness, table)
+
+
+def _nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
+    """The cosine of the text and each column's name; equal for all columns when the embedder fails."""
+    names = [label_of(table.columns[column].name) for column in columns]
+    try:
+        asked = encode_query(text)
+        return [float(vector @ asked) for vector in encode_names(names)]
+    except EmbeddingFailed as error:
+        logger.warning("The columns of a table are shown in its own order: %s", error)
+        return [0.0] * len(columns)
+
+
+def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
+    """The texts of the choice; None when the document is read again at this moment."""
+    ordinals = [row.ordinal for row in choice.rows]
+    cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
+    text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()
+    if text is None or len(cells) != len(ordinals):
+        return None
+    rows = tuple(
+        tuple(_shorten(plain_cell(text[slice(*cells[ordinal][column])])) for column in choice.columns)
+        for ordinal in ordinals
+    )
+    document = table.document
+    columns = tuple(label_of(known.columns[column].name) for column in choice.columns)
+    sorted_by = label_of(known.columns[choice.order].name) if choice.order is not None else ""
+    conditions = tuple(describe(condition, known, language) for condition in choice.conditions)
+    with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
+        summary = _summarise(choice, conditions, sorted_by, table.row_count)
+    return ShownTable(
+        document=TableDocument(document.pk, str(document), document.url, document.collection.slug),
+        caption=table.caption,
+        columns=columns,
+        rows=rows,
+        row_count=table.row_count,
+        matched=choice.matched,
+        shown=len(rows),
+        sorted_by=sorted_by,
+        url=_address(choice, known, table),
+        conditions=conditions,
+        summary=summary,
+    )
+
+
+def _shorten(cell: str) -> str:
+    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
+
+
+def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, row_count: int) -> str:
+    """The sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area"."""
+    if conditions:
+        said = _("%(matched)d of %(total)d rows: %(conditions)s") % {
+            "matched": choice.matched,
+            "total": row_count,
+            "conditions": _(" and ").join(conditions),
+        }
+    else:
+        said = _("%(matched)d of %(total)d rows") % {"matched": len(choice.rows), "total": row_count}
+    if sorted_by:
+        phrase = (
+            _("sorted by %(column)s, the lowest first")
+            if choice.is_least
+            else _("sorted by %(column)s, the highest first")
+        )
+        said = f"{said}, {phrase % {'column': sorted_by}}"
+    if conditions and len(choice.rows) > choice.matched:
+        said = f"{said}; {_('others below them')}"
+    return f"{said}."
+
+
+def _address(choice: TableChoice, known: KnownTable, table: Table) -> str:
+    """The address of the table's page with the rows that meet the conditions, in this order."""
+    typed: dict[str, str] = {}
+    for condition in choice.conditions:
+        name = f"c{condition.column}"
+        typed[name] = f"{typed.get(name, '')} {write_filter(condition, known.columns[condition.column])}".strip()
+    if choice.order is not None:
+        typed["sort"] = f"{'' if choice.is_least else '-'}{choice.order}"
+    page = reverse("retrieval:table", args=[table.document_id, table.ordinal])
+    return f"{page}?{urlencode(typed)}" if typed else page

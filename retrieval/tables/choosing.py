@@ -1,0 +1,182 @@
+"""The part of a table that is shown for a question: its rows, filtered and ordered as far as the question was
+understood, and the columns that matter. PURE.
+
+Nothing is claimed by it: rows that fit come first, then those that share most words with the question.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+
+from retrieval.tables.grammar import Condition, TableReading, read_question
+from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
+from retrieval.tables.lexicon import GRAMMAR_WORDS, YEAR, Word, singular, tokenize
+from retrieval.tables.linking import Kind, link
+from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.results import Operation
+from retrieval.tables.table_reading import CellValue
+
+MOST_COLUMNS = 6
+MOST_ROWS = 10
+# A table of so many rows is shown whole, and so are so many rows that fit.
+WHOLE_ROWS = 15
+MOST_FITTING = 25
+
+# Around so few rows that fit the rows beside them are shown.
+_FEW = 3
+# The words of longer tables are not looked up.
+_MOST_SCORED = 1_000
+
+Nearness = Callable[[str, Sequence[int]], Sequence[float]]
+"""How near in meaning each of these columns is to a text; higher is nearer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChoice:
+    """``rows`` are those shown: the first of the ``matched`` rows that meet the ``conditions``, then others. They come
+    by the column ``order``, the highest first, or with ``is_least`` the lowest; None for another order.
+    """
+
+    columns: tuple[int, ...]
+    rows: tuple[KnownRow, ...]
+    matched: int
+    conditions: tuple[Condition, ...] = ()
+    order: int | None = None
+    is_least: bool = False
+
+
+def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
+    """``near_rows`` are the ordinals of rows that a search found, the best first."""
+    is_certain = read_question(question, table) is not None
+    reading = read_loosely(question, table, nearness)
+    rows = [row for row in _load_rows(reading, table) if row.is_of_data]
+    matching = rows
+    conditions: list[Condition] = []
+    for condition in reading.conditions:
+        fitting = [row for row in matching if condition.holds(row.values[condition.column])]
+        if fitting:
+            matching, conditions = fitting, [*conditions, condition]
+    if reading.order is not None and any(
+        _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
+    ):
+        reading = replace(reading, order=None)  # one of these cells may be the highest
+    scores = _score(question, table, near_rows)
+    matching = _arrange(matching, scores, reading)
+    room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
+    if conditions and reading.order is None and len(matching) <= MOST_FITTING:
+        room = max(room, len(matching))
+    shown = matching[:room]
+    if reading.order is None and len(shown) == len(matching):
+        shown.sort(key=lambda row: row.ordinal)
+    if len(shown) < room and not (conditions and is_certain):
+        chosen = {row.ordinal for row in matching}
+        others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
+        if len(matching) <= _FEW:
+            others.sort(key=lambda row: min(abs(row.ordinal - ordinal) for ordinal in chosen))
+        shown += others[: room - len(shown)]
+    return TableChoice(
+        _choose_columns(question, reading, table, nearness),
+        tuple(shown),
+        len(matching),
+        tuple(conditions),
+        reading.order,
+        reading.is_least or reading.operation is Operation.LEAST,
+    )
+
+
+def weigh_names(question: str, table: KnownTable) -> float:
+    """How surely the question is about the table, by the cells, columns and words of its caption that it names."""
+    weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
+    weight = 0.0
+    for span in link(question, table, partly=True) or []:
+        weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
+    return weight
+
+
+def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
+    """What is certain, else what the question names; with an extreme of no column that is named, the nearest one."""
+
+    years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
+
+    def pick(columns: Sequence[int], said: str = question) -> int:
+        near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
+
+        def key(column: int) -> tuple[int, float, int]:
+            words = table.words_of_column(column)  # of incidents_00_14 also 00
+            return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
+
+        return max(columns, key=key)
+
+    reading = read_question(question, table)
+    if reading is None or reading.operation is Operation.COMPARE:
+        reading = read_rows(question, table, pick) or TableReading(Operation.ROWS)
+    if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
+        word, said = extreme
+        if columns := table.measures if word in (Word.MOST, Word.LEAST) else table.days:
+            reading = replace(reading, order=pick(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
+    return reading
+
+
+def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
+    """The extreme that is asked for, and the word that says of what: the one behind it, or else its own."""
+    spans = link(question, table, partly=True) or []
+    for at, span in enumerate(spans):
+        if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
+            behind = spans[at + 1 : at + 2]
+            said = behind[0] if behind and behind[0].kind is Kind.OTHER else span
+            return span.word, question[said.start : said.end]
+    return None
+
+
+def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
+    columns = {condition.column for condition in reading.conditions}
+    if reading.order is not None:
+        columns.add(reading.order)
+    return table.read_rows(columns) if columns else table.named_rows
+
+
+def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
+    """By the number asked for, then by what the rows share with the question, then as in the table."""
+
+    is_least = reading.is_least or reading.operation is Operation.LEAST
+
+    def key(row: KnownRow) -> tuple[float, float, int]:
+        measure = 0.0 if reading.order is None else _measure(row.values[reading.order])
+        place = float("inf") if measure is None else measure if is_least else -measure
+        return place, -scores.get(row.ordinal, 0.0), row.ordinal
+
+    return sorted(rows, key=key)
+
+
+def _measure(value: CellValue) -> float | None:
+    """The number, or the day as one; None for a cell that is neither."""
+    if isinstance(value, str):
+        return float(value.replace("-", "")) if DAY.fullmatch(value) else None
+    return None if value is None else float(value)
+
+
+def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
+    """By ordinal: the sum of the weights of the question's words in the row, rare ones weighing more."""
+    scores: dict[int, float] = defaultdict(float)
+    if len(table.named_rows) <= _MOST_SCORED:
+        for word in {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
+            found = table.rows_of_words.get(word, ())
+            for ordinal in found:
+                scores[ordinal] += log(1 + len(table.named_rows) / len(found))
+    for place, ordinal in enumerate(near_rows):
+        scores[ordinal] += 1 / (1 + place)
+    return scores
+
+
+def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
+    """The columns that name a row, those that the question asks for or names, then the nearest."""
+    named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
+    chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
+    left = [column for column in range(len(table.columns)) if column not in chosen]
+    if len(chosen) + len(left) > MOST_COLUMNS:
+        near = dict(zip(left, nearness(question, left), strict=True))
+        left.sort(key=lambda column: (-near[column], column))
+    return tuple([*chosen, *left][:MOST_COLUMNS])
