@@ -293,7 +293,7 @@ def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None)
 
 
 @dataclass(frozen=True, slots=True)
-class ResultRow:
+class HitRow:
     """A hit as a result. ``shown`` is "answer", "card" or empty; ``card`` is its number from 1, ``quote`` the place
     that is marked or stands on the card.
     """
@@ -308,7 +308,7 @@ class ResultRow:
     quote: str = ""
 
 
-def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[ResultRow, ...]:
+def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
     """Return the hits of a quoted answer or a refusal, best first; empty if a language model wrote the answer.
 
     With ``readable``, only hits with these ids of passages are returned.
@@ -324,7 +324,7 @@ def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple
         number, card = cards.get(source["chunk_id"], (0, {}))
         quote = cited.get(source["marker"], card.get("quote", ""))
         rows.append(
-            ResultRow(
+            HitRow(
                 rank=rank,
                 score=source["score"],
                 title=source["document"]["title"],
@@ -359,7 +359,7 @@ class Panel:
     not_counted: str = ""
     profile_url: str = ""
     playground_url: str = ""
-    results: tuple[ResultRow, ...] = ()
+    results: tuple[HitRow, ...] = ()
 
     @property
     def lead(self) -> float | None:
