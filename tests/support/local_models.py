@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 WIDTH, POSITIONS, EPSILON = 16, 40, 1e-12
@@ -143,6 +144,28 @@ def export_encoder(path, weights, output="last_hidden_state"):
     positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
     op("Add", op("Gather", weights["words"], "input_ids"), positions, output=output)
     op.save(path, output, ("batch", "length", WIDTH))
+
+
+def export_sentence_encoder(path, weights):
+    """As :func:`export_encoder`, of which only the first token's vector is given, in unit length."""
+    op = _Export()
+    positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
+    added = op("Add", op("Gather", weights["words"], "input_ids"), positions)
+    first = op("Gather", added, np.array(0), axis=1)
+    op("LpNormalization", first, axis=-1, p=2, output="sentence_embedding")
+    op.save(path, "sentence_embedding", ("batch", WIDTH))
+
+
+def write_dense(folder, width, *, activation="Identity", seed=5, of=WIDTH):
+    """A Dense module as sentence-transformers stores it; returns its function."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(width, of)).astype(np.float32)
+    bias = rng.normal(size=width).astype(np.float32)
+    save_file({"linear.weight": matrix, "linear.bias": bias}, str(folder / "model.safetensors"))
+    config = {"in_features": of, "out_features": width, "activation_function": f"torch.nn.modules.{activation}"}
+    (folder / "config.json").write_text(json.dumps(config))
+    return lambda vector: {"Tanh": np.tanh, "Identity": lambda it: it}[activation](matrix @ vector + bias)
 
 
 def write_embedder(folder, weights, *, pooling="mean_tokens", modules=(), described=None, limit=None, **config):
