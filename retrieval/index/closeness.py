@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.db import DatabaseError
@@ -90,7 +90,7 @@ def calibration_of(embedder: str) -> Calibration | None:
         return BUILT_IN[embedder]
     until, found = _kept.get(embedder, (0.0, None))
     if time.monotonic() >= until:
-        found = _stored(embedder)
+        found = stored_calibration(embedder)
         if found is None:
             logger.warning("%s", missing_calibration(embedder))
         _kept[embedder] = time.monotonic() + KEPT_SECONDS, found
@@ -110,7 +110,8 @@ def missing_calibration(embedder: str) -> str:
     )
 
 
-def _stored(embedder: str) -> Calibration | None:
+def stored_calibration(embedder: str) -> Calibration | None:
+    """What was fitted for the embedder with this name; None for nothing, or if it cannot be read."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
         return Calibration(**row.scales) if row is not None else None
@@ -172,9 +173,11 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     return Fit(embedder.name, len(material), fitted, separation)
 
 
-def store_calibration(name: str, fitted: Calibration, passages: int) -> None:
-    """Store what was fitted for the embedder with this name, on so many passages."""
-    how = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted), "passages": passages}
+def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
+    """Store what was fitted for the embedder with this name, on so many passages; None: on those known before."""
+    how: dict[str, Any] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
+    if passages is not None:
+        how["passages"] = passages
     EmbedderCalibration.objects.update_or_create(name=name, defaults=how)
     forget_calibrations()
 

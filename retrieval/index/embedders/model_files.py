@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import importlib
 import importlib.util
 import io
 import json
@@ -135,7 +136,7 @@ def _wanted_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
 
 def _reporting_bar(name: str, report: Report) -> type[Any]:
     """A class of progress bars for the hub's client that show nothing themselves."""
-    from tqdm import tqdm
+    tqdm: Any = importlib.import_module("tqdm").tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
         def __init__(self, *args: Any, **options: Any) -> None:
