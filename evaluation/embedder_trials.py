@@ -315,7 +315,11 @@ def _measure(candidate: TextEmbedder, progress: _Progress) -> tuple[list[dict[st
     weight: float | None = None
     judging = asked
     total = sum(len(questions) for _, questions in asked)
-    if total >= FEWEST_TO_CHOOSE and profile.settings.weights is None and profile.settings.method is SearchMethod.ZSCORE:
+    if (
+        total >= FEWEST_TO_CHOOSE
+        and profile.settings.weights is None
+        and profile.settings.method is SearchMethod.ZSCORE
+    ):
         choosing = [(each, questions[::2]) for each, questions in asked]
         judging = [(each, questions[1::2]) for each, questions in asked if questions[1:]]
         with conf.searching_with(candidate):

@@ -76,7 +76,9 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect(PAGE)
         label, options = (known.label, known.options) if known is not None else (name, {"model": name})
-        return self._done(request, lambda: embedder_trials.request_trial(label, options), _t("%s is being tried.") % label)
+        return self._done(
+            request, lambda: embedder_trials.request_trial(label, options), _t("%s is being tried.") % label
+        )
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()

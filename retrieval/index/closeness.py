@@ -137,8 +137,9 @@ class Fit:
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     """Fit and store the calibration of the configured embedder, which holds from then on.
 
-    ``across_languages`` is what is known of the embedder, and not fitted. The question is a passage's canonical question, or the heading above it. Raises: NotFitted when there is too little
-    to fit on, or the vectors tell nothing; EmbeddingFailed.
+    ``across_languages`` is what is known of the embedder, and not fitted. The question is a passage's canonical
+    question, or the heading above it. Raises: NotFitted when there is too little to fit on, or the vectors tell
+    nothing; EmbeddingFailed.
     """
     embedder = conf.embedder()
     if embedder.name in BUILT_IN:

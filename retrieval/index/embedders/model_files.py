@@ -95,9 +95,9 @@ def fetch(
     Without ``cache_dir`` the folder is the hub client's own. Raises: NotFetched.
     """
     try:
+        from httpx import HTTPError
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
-        from httpx import HTTPError
     except ImportError as error:
         raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."

@@ -171,10 +171,13 @@ def test_an_administrator_tries_and_switches_by_clicks(admin, evaluation_set, op
     assert "EmbeddingGemma 300M" in shown
     assert f"searches with {conf.embedder().name}" in shown
     shown = press(admin, "try", name=options["model"]).content.decode()
-    assert "is being tried" in shown and "data-live" in shown
+    assert "is being tried" in shown
+    assert "data-live" in shown
     attempt(EmbedderTrial.objects.get().pk)
     shown = page(admin).content.decode()
-    assert "Switch to" in shown and "Library" in shown and "data-live" not in shown
+    assert "Switch to" in shown
+    assert "Library" in shown
+    assert "data-live" not in shown
     assert "is switching to" in press(admin, "switch").content.decode()
     attempt(EmbedderTrial.objects.get().pk)
     assert "searches with half/int8/" in page(admin).content.decode()
