@@ -83,7 +83,7 @@ KNOWN = (
         file_megabytes=72,
         memory_megabytes=100,
         question_ms=5,
-        passages_a_second=13,
+        passages_a_second=12,
     ),
     KnownEmbedder(
         key="embeddinggemma-300m",
@@ -243,6 +243,9 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
     except Exception as error:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
+    finally:
+        # Hundreds of MiB that this process does not need before it is switched to.
+        conf.forget_candidates()
     trial.refresh_from_db()
     return trial
 
@@ -285,7 +288,9 @@ def _open(trial: EmbedderTrial, progress: _Progress) -> TextEmbedder:
 
 
 def _fit_thresholds(trial: EmbedderTrial, progress: _Progress) -> str:
-    """Fit the candidate's thresholds, and return why they were not; empty if they were."""
+    """Fit the candidate's thresholds, and return why they were not; empty if they were, or come with the site."""
+    if conf.embedder().name in closeness.BUILT_IN:
+        return ""
     known = next((each for each in KNOWN if each.options == trial.options), None)
     try:
         closeness.fit_thresholds(progress, across_languages=known is not None and known.is_multilingual)
@@ -317,6 +322,7 @@ def _measure(candidate: TextEmbedder, progress: _Progress) -> tuple[list[dict[st
     total = sum(len(questions) for _, questions in asked)
     if (
         total >= FEWEST_TO_CHOOSE
+        and candidate.name not in closeness.BUILT_IN
         and profile.settings.weights is None
         and profile.settings.method is SearchMethod.ZSCORE
     ):

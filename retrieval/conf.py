@@ -112,6 +112,9 @@ def _chosen(options: str) -> TextEmbedder:
         raise ImproperlyConfigured(str(error)) from error
 
 
+forget_candidates = _chosen.cache_clear
+
+
 def adopt_chosen() -> None:
     """Replace this process's embedder by the one that was chosen in the admin meanwhile, once it is open.
 

@@ -67,6 +67,9 @@ def reference_hidden(weights, ids, types, *, heads):
     return x
 
 
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
 class _Export:
     """A graph of standard operators in the form that exporters write: any batch, any length, with a mask."""
 
@@ -84,14 +87,11 @@ class _Export:
         self.nodes.append(helper.make_node(operator, names, [output], **attributes))
         return output
 
-    def save(self, path, output="logits", shape=("batch", 1)):
+    def save(self, path, output="logits", shape=("batch", 1), inputs=INPUTS):
         graph = helper.make_graph(
             self.nodes,
             "export",
-            inputs=[
-                helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
-                for name in ("input_ids", "attention_mask", "token_type_ids")
-            ],
+            inputs=[helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in inputs],
             outputs=[helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
             initializer=self.constants,
         )
@@ -144,6 +144,16 @@ def export_encoder(path, weights, output="last_hidden_state"):
     positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
     op("Add", op("Gather", weights["words"], "input_ids"), positions, output=output)
     op.save(path, output, ("batch", "length", WIDTH))
+
+
+def export_with_positions(path, weights):
+    """As :func:`export_encoder`, in the form of an exporter of decoders: the positions are an input."""
+    op = _Export()
+    words, positions = (op("Gather", weights[name], each) for name, each in
+                        (("words", "input_ids"), ("positions", "position_ids")))  # fmt: skip
+    op("Add", words, positions, output="last_hidden_state")
+    inputs = ("input_ids", "attention_mask", "position_ids")
+    op.save(path, "last_hidden_state", ("batch", "length", WIDTH), inputs)
 
 
 def export_sentence_encoder(path, weights):

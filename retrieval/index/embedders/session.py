@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Integer = type[np.signedinteger[Any]]
 
 _INPUT_TYPES: Mapping[str, Integer] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids"})
 
 
 def open_session(source: str | bytes) -> Any:
@@ -97,6 +97,7 @@ def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]
         "input_ids": encoding.ids,
         "attention_mask": encoding.attention_mask,
         "token_type_ids": encoding.type_ids,
+        "position_ids": range(len(encoding.ids)),
     }
     return {name: np.array([known[name]], of) for name, of in inputs.items()}
 

@@ -18,6 +18,7 @@ from tests.support.local_models import (
     bert_config,
     export_encoder,
     export_sentence_encoder,
+    export_with_positions,
     hidden,
     random_weights,
     unit,
@@ -124,6 +125,12 @@ def test_the_sentence_vector_of_an_export_is_taken_as_it_is(tmp_path):
     (folder / "config.json").write_text(json.dumps(bert_config(hidden_size=12)))
     with pytest.raises(EmbeddingFailed, match="gives 16 numbers, and its files say 12"):
         embedder(folder).embed_query("days")
+
+
+def test_an_export_that_asks_for_positions_is_given_them(tmp_path):
+    folder = write_embedder(tmp_path / "decoder", WEIGHTS, pooling="lasttoken")
+    export_with_positions(folder / "onnx" / "model.onnx", WEIGHTS)
+    assert_vectors(embedder(folder), [hidden(WEIGHTS, ids)[-1] for ids in ids_of(folder, TEXTS)])
 
 
 def test_positions_that_begin_after_the_padding_are_not_counted(tmp_path):
