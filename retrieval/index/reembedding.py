@@ -78,7 +78,8 @@ def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) ->
     run is continued by the next one. Raises: EmbeddingFailed."""
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=target)
     missing = Chunk.objects.filter(~Exists(encoded))
-    total, done, last = missing.count(), 0, 0
+    total, last = Chunk.objects.count(), 0
+    done = total - missing.count()
     wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
     while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
         last = batch[-1].pk
