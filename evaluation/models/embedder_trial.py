@@ -15,9 +15,9 @@ class EmbedderTrial(EvaluationJob):
     The row is a job (see `EvaluationJob`).
 
     ``label`` is the embedder's name for people, ``options`` are its ``Embedder.options``. ``step`` is under way,
-    ``done`` of ``total``. ``figures`` has an object for each evaluation set, and for all: set, questions, the difference
-    of nDCG with low and high, and before and after: ndcg, first (the share of questions whose first passage is right)
-    and milliseconds. ``with_switch`` says that an administrator agreed to the switch.
+    ``done`` of ``total``. ``figures`` has an object for each evaluation set, and for all: set, questions, the
+    difference of nDCG with low and high, and before and after: ndcg, first (the share of questions whose first passage
+    is right) and milliseconds. ``with_switch`` says that an administrator agreed to the switch.
     """
 
     class Status(models.TextChoices):
