@@ -130,6 +130,22 @@ KNOWN = (
 )
 BY_KEY = {known.key: known for known in KNOWN}
 
+
+def find_known(name: str) -> KnownEmbedder | None:
+    """The known embedder of a folder or a name on the hub, by the last part of it; None for others."""
+    last = name.rstrip("/").rpartition("/")[2].casefold()
+    for known in KNOWN:
+        if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
+            return known
+    return None
+
+
+def options_of(name: str) -> dict[str, Any]:
+    """The options of an embedder in a folder or on the hub; a known one's prompts are not in all of its exports."""
+    known = find_known(name)
+    return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
+
+
 # Vectors are stored in half precision; the index has them again, with the links of its graph.
 BYTES_OF_LINKS = 950
 
@@ -297,7 +313,7 @@ def _fit_thresholds(trial: EmbedderTrial, progress: _Progress) -> str:
     """Fit the candidate's thresholds, and return why they were not; empty if they were, or come with the site."""
     if conf.embedder().name in closeness.BUILT_IN:
         return ""
-    known = next((each for each in KNOWN if each.options == trial.options), None)
+    known = find_known(trial.options["model"])
     try:
         closeness.fit_thresholds(progress, across_languages=known is not None and known.is_multilingual)
     except NotFitted as error:

@@ -75,7 +75,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         if known is None and not name:
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect(PAGE)
-        label, options = (known.label, known.options) if known is not None else (name, {"model": name})
+        label, options = (known.label, known.options) if known is not None else (name, embedder_trials.options_of(name))
         return self._done(
             request, lambda: embedder_trials.request_trial(label, options), _t("%s is being tried.") % label
         )

@@ -66,8 +66,7 @@ QUEUES = {
     "deliveries": ("retrieval.tasks.deliver_webhook",),
     # They wait for a language model, or take long.
     "judgements": (
-        "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "evaluation.tasks.try_embedder",
-        "chat.tasks.try_model",
+        "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"
     ),
     "maintenance": ("*",),
 }  # fmt: skip

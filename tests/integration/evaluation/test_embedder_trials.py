@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from evaluation import embedder_trials
-from evaluation.embedder_trials import attempt, cancel, request_switch, request_trial
+from evaluation.embedder_trials import attempt, cancel, find_known, options_of, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval import conf
@@ -193,6 +193,16 @@ def test_a_known_one_is_tried_by_its_key_and_cancelled(admin, library):
     trial.refresh_from_db()
     assert trial.status == EmbedderTrial.Status.CANCELLED
     assert "Name an embedder" in press(admin, "try").content.decode()
+
+
+def test_a_folder_with_a_known_one_has_its_prompts():
+    assert options_of("/srv/models/embeddinggemma-300m-ONNX/") == {
+        "model": "/srv/models/embeddinggemma-300m-ONNX/",
+        "query_prompt": "task: search result | query: ",
+        "document_prompt": "title: none | text: ",
+    }
+    assert find_known("sentence-transformers/all-mpnet-base-v2").licence == "Apache-2.0"
+    assert options_of("someone/bert") == {"model": "someone/bert"}
 
 
 def test_others_neither_see_the_page_nor_press_its_buttons(client, library):
