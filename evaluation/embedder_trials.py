@@ -52,8 +52,8 @@ class KnownEmbedder:
     """An embedder that the page offers.
 
     ``file_megabytes``, ``memory_megabytes`` of a process, ``question_ms`` of processor time, ``passages_a_second`` of
-    one core and ``first_right`` (the mean share over two public sets) were measured, see docs/models.md; None: they were
-    not. ``query_prompt`` and the like are in ``options``.
+    one core and ``first_right`` (the mean share over two public sets) were measured, see docs/models.md; None: they
+    were not. ``query_prompt`` and the like are in ``options``.
     """
 
     key: str
@@ -107,7 +107,7 @@ KNOWN = (
     KnownEmbedder(
         key="arctic-embed-m-v2.0",
         label="Snowflake Arctic Embed M 2.0",
-        languages=_("74"),
+        languages="74",
         licence="Apache-2.0",
         options={"model": "Snowflake/snowflake-arctic-embed-m-v2.0"},
         dimension=768,

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 
@@ -85,8 +86,8 @@ def active_embedder() -> Embedder:
 def searched_embedder() -> Embedder:
     """The embedder whose vectors a search of this process compares.
 
-    It is the active one. When `manage.py reembed` has switched to another one, a process that was there before goes on
-    with the vectors that it knows, as long as they are stored: they lack only what was read since then (:func:`lags`).
+    It is the active one. When the site has switched to another one, a process that was there before goes on with the
+    vectors that it knows, as long as they are stored: they lack only what was read since then (:func:`lags`).
     Raises: ImproperEmbedder, as :func:`active_embedder`.
     """
     try:
@@ -94,6 +95,9 @@ def searched_embedder() -> Embedder:
     except ImproperEmbedder:
         configured = conf.embedder()
         is_former = _served.get(configured.name)
+        if is_former is None and not django_settings.EMBEDDER:
+            # It took the embedder that was in service at its start.
+            is_former = False
         former = _stored("name = %s", configured.name) if is_former is not None else None
         if former is None:
             raise

@@ -9,7 +9,7 @@ from evaluation.embedder_trials import attempt, cancel, find_known, options_of, 
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval import conf
-from retrieval.index import closeness, reembedding
+from retrieval.index import active_embedder, closeness, reembedding
 from retrieval.index.embedders.onnx import OnnxMiniLM
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
 from retrieval.rights import everything
@@ -78,7 +78,8 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     active = Embedder.objects.get(is_active=True)
     assert active.dimension == 192
     assert ChunkEmbedding.objects.filter(embedder=active, document=late).exists()
-    # This process searches its former vectors until it has opened the other embedder.
+    # This process, which was just started, searches its former vectors until it has opened the other embedder.
+    active_embedder._served.clear()
     result = search(QUESTION, everything())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     wait_until(lambda: conf.embedder().name == active.name, what="the embedder")
