@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from evaluation import gates, judgements
+from evaluation import embedder_trials, gates, judgements
 from evaluation.runs import run_execution as measuring
 
 
@@ -17,6 +17,11 @@ def judge_answer(judgement_id: int) -> None:
 def measure_evaluation_run(run_id: int) -> None:
     measuring.measure(run_id)
     gates.settle_instructions()
+
+
+@shared_task
+def try_embedder(trial_id: int) -> None:
+    embedder_trials.attempt(trial_id)
 
 
 @shared_task

@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from retrieval import conf
 from retrieval.documents import sandbox
+from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.profile_settings import NO_RERANKER
 
@@ -23,17 +24,19 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
             build()
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
+        except EmbeddingFailed:
+            pass  # before the first migration there is no table of embedders
     return messages
 
 
 @register()
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
-    """A warning if the embedder has no thresholds. The database is queried only if the embedder is not built in."""
+    """A warning if the embedder has no thresholds."""
     try:
         name = conf.new_embedder().name
         if calibration_of(name) is None:
             return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
-    except ImproperlyConfigured:
+    except (ImproperlyConfigured, EmbeddingFailed):
         pass  # `backends_can_be_made` says so
     return []
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -13,6 +17,7 @@ from django.utils.module_loading import import_string
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder, ImproperModel
 from retrieval.index.embedders.e5 import find_weights
+from retrieval.index.embedders.onnx import LocalEmbedder
 
 if TYPE_CHECKING:
     from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker, TextEmbedder
@@ -38,25 +43,87 @@ MULTILINGUAL_E5, MINILM = "multilingual-e5-small", "all-MiniLM-L6-v2"
 """The built-in embedders."""
 
 
-@functools.cache
+_tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=None)
+
+
+@contextmanager
+def searching_with(candidate: TextEmbedder) -> Iterator[None]:
+    """All that runs within, in this context alone, embeds and searches with the candidate instead of the site's own."""
+    token = _tried.set(candidate)
+    try:
+        yield
+    finally:
+        _tried.reset(token)
+
+
+def tried_embedder() -> TextEmbedder | None:
+    """The candidate of :func:`searching_with`; None outside of it."""
+    return _tried.get()
+
+
 def embedder() -> TextEmbedder:
-    """The site's embedder: the one in the settings. Without one in the settings, a site that has vectors of a built-in
-    one keeps it, and a new site uses :func:`new_embedder`.
+    """The site's embedder: the one in the settings. Without one in the settings, a site has the one that was chosen in
+    the admin; without a choice, a site that has vectors of a built-in one keeps it, and a new site uses
+    :func:`new_embedder`.
 
     Raises: ImproperlyConfigured; EmbeddingFailed if the database, which has the vectors, does not answer.
     """
+    return _tried.get() or _site_embedder()
+
+
+@functools.cache
+def _site_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
         built: TextEmbedder = _build("EMBEDDER")
         return built
-    stored = _stored_built_in()
-    return _built_in(stored) if stored else new_embedder()
+    name, options = _stored_embedder()
+    if options:
+        return chosen_embedder(options)
+    stored = name.partition("/")[0]
+    return _built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else new_embedder()
 
 
 def new_embedder() -> TextEmbedder:
-    """The embedder in the settings; without one, multilingual-e5-small, or all-MiniLM-L6-v2 if its weights are not
-    installed. Raises: ImproperlyConfigured.
+    """The embedder in the settings, or the one chosen in the admin; without either, multilingual-e5-small, or
+    all-MiniLM-L6-v2 if its weights are not installed. Raises: as :func:`embedder`.
     """
-    return embedder() if settings.EMBEDDER else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    if settings.EMBEDDER:
+        return embedder()
+    _, options = _stored_embedder()
+    return chosen_embedder(options) if options else _built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+
+
+def chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
+    """The embedder of ``Embedder.options``: a built-in one, or the arguments of a LocalEmbedder. Built once a process.
+
+    Raises: ImproperlyConfigured.
+    """
+    return _chosen(json.dumps(dict(options), sort_keys=True))
+
+
+@functools.cache
+def _chosen(options: str) -> TextEmbedder:
+    arguments = json.loads(options)
+    if "built_in" in arguments:
+        return _built_in(arguments["built_in"])
+    try:
+        return LocalEmbedder(cache_dir=settings.DATA_DIR / "models", **arguments)
+    except (TypeError, ImproperEmbedder) as error:
+        raise ImproperlyConfigured(str(error)) from error
+
+
+forget_candidates = _chosen.cache_clear
+
+
+def adopt_chosen() -> None:
+    """Replace this process's embedder by the one that was chosen in the admin meanwhile, once it is open.
+
+    Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
+    """
+    _, options = _stored_embedder()
+    if options and not settings.EMBEDDER:
+        chosen_embedder(options).prepare()
+        _site_embedder.cache_clear()
 
 
 def embedder_notice() -> str:
@@ -64,7 +131,7 @@ def embedder_notice() -> str:
 
     Raises: as :func:`embedder`.
     """
-    if settings.EMBEDDER or embedder() is _built_in(MULTILINGUAL_E5):
+    if settings.EMBEDDER or embedder() is _built_in(MULTILINGUAL_E5) or _stored_embedder()[1]:
         return ""
     if embedder() is new_embedder():
         return (
@@ -83,16 +150,17 @@ def _built_in(name: str) -> TextEmbedder:
     return built
 
 
-def _stored_built_in() -> str:
-    """The name of the built-in embedder whose vectors are searched; empty if the vectors are another's."""
+def _stored_embedder() -> tuple[str, dict[str, Any]]:
+    """Name and options of the embedder whose vectors are searched; empty without one, and without a table yet."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT name FROM retrieval_embedder WHERE is_active")
+            cursor.execute("SELECT name, options FROM retrieval_embedder WHERE is_active")
             row = cursor.fetchone()
     except DatabaseError as error:
         raise EmbeddingFailed(f"Which embedder's vectors are stored cannot be looked up: {error}") from error
-    stored = row[0].partition("/")[0] if row else ""
-    return stored if stored in settings.BUILT_IN_EMBEDDERS else ""
+    if row is None:
+        return "", {}
+    return row[0], row[1] if isinstance(row[1], dict) else json.loads(row[1])
 
 
 @functools.cache
@@ -117,7 +185,7 @@ def reranker(name: str) -> Reranker:
 
 
 _BACKENDS = {
-    "EMBEDDER": embedder,
+    "EMBEDDER": _site_embedder,
     "QUESTION_GENERATOR": question_generator,
     "QUERY_REFORMULATOR": reformulator,
     "RERANKERS": reranker,

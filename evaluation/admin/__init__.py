@@ -6,5 +6,6 @@ from evaluation.admin import (  # noqa: F401  (they register themselves)
     judgement_admin,
     question_admin,
     run_admin,
+    search_quality_admin,
     set_admin,
 )

@@ -43,6 +43,7 @@ elif EMBEDDING_MODEL and not EMBEDDER:
         model=EMBEDDING_MODEL,
         query_prompt=_query_prompt or None,
         document_prompt=_document_prompt or None,
+        dimension=env.number("EMBEDDING_DIMENSION", 0) or None,
         **_IN_THIS_PROCESS,
     )
 # A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection, transaction
 
 from retrieval import conf
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import ImproperEmbedder, RetrievalError
 from retrieval.index.vector_index import create_index
 from retrieval.infrastructure.database import fetch
 from retrieval.infrastructure.metrics import QUERY_ENCODINGS
@@ -17,6 +20,7 @@ from retrieval.infrastructure.recent import Recent
 from retrieval.models import Embedder
 
 if TYPE_CHECKING:
+    from retrieval.protocols import TextEmbedder
     from retrieval.types import Vectors
 
 logger = logging.getLogger(__name__)
@@ -76,6 +80,8 @@ def active_embedder() -> Embedder:
     Raises: ImproperEmbedder when the configured one differs from the one whose vectors are stored.
     """
     configured = conf.embedder()
+    if conf.tried_embedder() is not None:
+        return _tried_row(configured)
     active = _stored()
     if active is None:
         with transaction.atomic():
@@ -89,6 +95,8 @@ def active_embedder() -> Embedder:
     if active.name == configured.name and active.dimension == configured.dimension:
         _served[active.name] = False
     else:
+        if active.options:
+            _adopt()
         raise ImproperEmbedder(
             f"The stored vectors are {active.name}'s ({active.dimension} wide), the settings name {configured.name} "
             f"({configured.dimension} wide): run `manage.py reembed`, or set the embedder back."
@@ -99,8 +107,8 @@ def active_embedder() -> Embedder:
 def searched_embedder() -> Embedder:
     """The embedder whose vectors a search of this process compares.
 
-    It is the active one. When `manage.py reembed` has switched to another one, a process that was there before goes on
-    with the vectors that it knows, as long as they are stored: they lack only what was read since then (:func:`lags`).
+    It is the active one. When the site has switched to another one, a process that was there before goes on with the
+    vectors that it knows, as long as they are stored: they lack only what was read since then (:func:`lags`).
     Raises: ImproperEmbedder, as :func:`active_embedder`.
     """
     try:
@@ -108,6 +116,9 @@ def searched_embedder() -> Embedder:
     except ImproperEmbedder:
         configured = conf.embedder()
         is_former = _served.get(configured.name)
+        if is_former is None and not django_settings.EMBEDDER:
+            # It took the embedder that was in service at its start.
+            is_former = False
         former = _stored("name = %s", configured.name) if is_former is not None else None
         if former is None:
             raise
@@ -115,6 +126,32 @@ def searched_embedder() -> Embedder:
             logger.warning("Another embedder is in service: this process searches its former vectors. Restart it.")
             _served[configured.name] = True
         return former
+
+
+def _tried_row(candidate: TextEmbedder) -> Embedder:
+    row = _stored("name = %s", candidate.name)
+    if row is None:
+        raise ImproperEmbedder(f"Passages have no vectors of {candidate.name} yet.")
+    return row
+
+
+_adopting = threading.Lock()
+
+
+def _adopt() -> None:
+    """Open the embedder that was chosen in the admin, in a thread: the former vectors are searched until it is open."""
+
+    def adopt() -> None:
+        try:
+            conf.adopt_chosen()
+        except (RetrievalError, ImproperlyConfigured) as error:
+            logger.warning("The chosen embedder cannot be opened: %s", error)
+        finally:
+            connection.close()
+            _adopting.release()
+
+    if _adopting.acquire(blocking=False):
+        threading.Thread(target=adopt, name="adopt embedder", daemon=True).start()
 
 
 def searches_former(embedder: str) -> bool:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.db import DatabaseError
@@ -47,13 +47,15 @@ Report = Callable[[str, int, int], None]
 class Calibration:
     """Typical cosines of one embedder: of a question with a passage about something else (``unrelated``) and with one
     that answers it (``answering``), and of two texts about different things (``unrelated_texts``). ``across_languages``
-    is true if the first two also apply to a question and a passage in different languages.
+    is true if the first two also apply to a question and a passage in different languages. ``vector_weight`` is the
+    share of its scores in the sum of z-scores; None: the method's own.
     """
 
     unrelated: float
     answering: float
     unrelated_texts: float
     across_languages: bool = False
+    vector_weight: float | None = None
 
     def closeness(self, cosine: float) -> float:
         """How close a passage is to a question: 0 like any passage, 1 like one that answers; not bounded."""
@@ -88,7 +90,7 @@ def calibration_of(embedder: str) -> Calibration | None:
         return BUILT_IN[embedder]
     until, found = _kept.get(embedder, (0.0, None))
     if time.monotonic() >= until:
-        found = _stored(embedder)
+        found = stored_calibration(embedder)
         if found is None:
             logger.warning("%s", missing_calibration(embedder))
         _kept[embedder] = time.monotonic() + KEPT_SECONDS, found
@@ -108,7 +110,8 @@ def missing_calibration(embedder: str) -> str:
     )
 
 
-def _stored(embedder: str) -> Calibration | None:
+def stored_calibration(embedder: str) -> Calibration | None:
+    """What was fitted for the embedder with this name; None for nothing, or if it cannot be read."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
         return Calibration(**row.scales) if row is not None else None
@@ -131,11 +134,12 @@ class Fit:
     separation: float
 
 
-def fit_thresholds(report: Report) -> Fit:
+def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     """Fit and store the calibration of the configured embedder, which holds from then on.
 
-    The question is a passage's canonical question, or the heading above it. Raises: NotFitted when there is too little
-    to fit on, or the vectors tell nothing; EmbeddingFailed.
+    ``across_languages`` is what is known of the embedder, and not fitted. The question is a passage's canonical
+    question, or the heading above it. Raises: NotFitted when there is too little to fit on, or the vectors tell
+    nothing; EmbeddingFailed.
     """
     embedder = conf.embedder()
     if embedder.name in BUILT_IN:
@@ -165,17 +169,18 @@ def fit_thresholds(report: Report) -> Fit:
             f"right one is nearer for {separation:.0%} of the questions."
         )
     unrelated, answering, unrelated_texts = (float(np.median(cosines)) for cosines in (other, own, texts))
-    fitted = Calibration(unrelated, answering, unrelated_texts)
-    EmbedderCalibration.objects.update_or_create(
-        name=embedder.name,
-        defaults={
-            "scale_version": CALIBRATION_VERSION,
-            "scales": {name: getattr(fitted, name) for name in ("unrelated", "answering", "unrelated_texts")},
-            "passages": len(material),
-        },
-    )
-    forget_calibrations()
+    fitted = Calibration(unrelated, answering, unrelated_texts, across_languages)
+    store_calibration(embedder.name, fitted, len(material))
     return Fit(embedder.name, len(material), fitted, separation)
+
+
+def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
+    """Store what was fitted for the embedder with this name, on so many passages; None: on those known before."""
+    how: dict[str, Any] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
+    if passages is not None:
+        how["passages"] = passages
+    EmbedderCalibration.objects.update_or_create(name=name, defaults=how)
+    forget_calibrations()
 
 
 def _load_material() -> list[tuple[str, str]]:

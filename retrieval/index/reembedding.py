@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
@@ -18,22 +18,41 @@ from retrieval.text.chunking import embedding_text
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
+Report = Callable[[str, int, int], None]
+
 BATCH = 64
 
 
-def reembed(report: Callable[[str, int, int], None]) -> Embedder:
+def reembed(report: Report) -> Embedder:
     """Make the embedder that the settings name the one that is searched, and return its row; where they name none, it
-    is the one of a new site.
-
-    Passages are embedded a batch at a time, so that an interrupted run goes on where it was. The switch itself is one
-    short transaction that no writer can slip a passage past. Until they are restarted, processes that run go on with
-    the vectors of the embedder before, which stay until :func:`drop_unused`. Raises: EmbeddingFailed.
+    is the one of a new site. Raises: EmbeddingFailed.
     """
     wanted = conf.new_embedder()
+    return switch(encode_passages(wanted, report), wanted, report)
+
+
+def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
+    """The embedder's row, with a vector of each passage and their index; what is searched does not change.
+
+    Passages are embedded a batch at a time, so that an interrupted run goes on where it was. Raises: EmbeddingFailed.
+    """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
+    if options is not None and row.options != options:
+        row.options = dict(options)
+        row.save(update_fields=["options"])
     _encode_missing(row, wanted, report)
     report("vector index", 0, 1)
     build_index(row)
+    return row
+
+
+def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
+    """Make the embedder of the row the one that is searched.
+
+    The switch is one short transaction that no writer can slip a passage past. Until they are restarted, or have opened
+    an embedder that was chosen in the admin, processes that run go on with the vectors of the embedder before, which
+    stay until :func:`drop_unused`. Raises: EmbeddingFailed.
+    """
     with transaction.atomic():
         # Whoever writes passages locks these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
@@ -54,12 +73,13 @@ def drop_unused() -> int:
     return len(unused)
 
 
-def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Callable[[str, int, int], None]) -> None:
+def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) -> None:
     """Encode the passages that ``target``, the embedder's row, has no vector of, and store each batch: an interrupted
     run is continued by the next one. Raises: EmbeddingFailed."""
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=target)
     missing = Chunk.objects.filter(~Exists(encoded))
-    total, done, last = missing.count(), 0, 0
+    total, last = Chunk.objects.count(), 0
+    done = total - missing.count()
     wanted = missing.prefetch_related("document").defer("search_vector", "bm25", "blocks").order_by("pk")
     while batch := list(wanted.filter(pk__gt=last)[:BATCH]):
         last = batch[-1].pk

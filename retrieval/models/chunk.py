@@ -79,11 +79,15 @@ class Chunk(models.Model):
 
 
 class Embedder(models.Model):
-    """A vector space: a model, at a precision, with a width. Exactly one is searched at a time."""
+    """A vector space: a model, at a precision, with a width. Exactly one is searched at a time.
+
+    ``options`` say how it is made if it was chosen in the admin (`retrieval.conf.chosen_embedder`).
+    """
 
     name = models.CharField(_("name"), max_length=200, unique=True)
     dimension = models.PositiveIntegerField(_("width"))
     is_active = models.BooleanField(_("searched"), default=False)
+    options = models.JSONField(default=dict, db_default={}, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

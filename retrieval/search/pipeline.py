@@ -23,7 +23,7 @@ from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from retrieval import conf
-from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, RerankFailed, RetrievalError, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
 from retrieval.index.closeness import current_calibration
 from retrieval.index.term_statistics import (
@@ -58,6 +58,7 @@ from retrieval.types import (
     MetadataBoost,
     Ranking,
     Reformulation,
+    RetrieverWeights,
     SearchFilters,
     SearchMethod,
     Turn,
@@ -240,6 +241,8 @@ def search(
     if isinstance(used, ProfileSettings):
         used = NamedProfile("", used)
     tuned = used.settings if method is None else used.settings.as_published(method)
+    if method is None:
+        tuned = _with_embedders_weights(tuned)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
     reformulation, reformulator = None, conf.reformulator()
@@ -370,6 +373,18 @@ def find_section(question: str) -> tuple[str, str] | None:
     """Return noun and number of the section, clause or step that the question names: ("clause", "1.2")."""
     named = _SECTION.search(parse(question).text)
     return (named[1].casefold(), named[2]) if named else None
+
+
+def _with_embedders_weights(tuned: ProfileSettings) -> ProfileSettings:
+    """The settings with the weights that were fitted to the embedder, unless the profile has its own."""
+    if tuned.weights is not None or tuned.method is not SearchMethod.ZSCORE:
+        return tuned
+    try:
+        fitted = current_calibration()
+    except (RetrievalError, ImproperlyConfigured):
+        return tuned  # the vector retriever tells that there is no embedder
+    share = fitted.vector_weight if fitted is not None else None
+    return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 
 
 def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:

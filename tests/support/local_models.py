@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 WIDTH, POSITIONS, EPSILON = 16, 40, 1e-12
@@ -66,6 +67,9 @@ def reference_hidden(weights, ids, types, *, heads):
     return x
 
 
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
 class _Export:
     """A graph of standard operators in the form that exporters write: any batch, any length, with a mask."""
 
@@ -83,14 +87,11 @@ class _Export:
         self.nodes.append(helper.make_node(operator, names, [output], **attributes))
         return output
 
-    def save(self, path, output="logits", shape=("batch", 1)):
+    def save(self, path, output="logits", shape=("batch", 1), inputs=INPUTS):
         graph = helper.make_graph(
             self.nodes,
             "export",
-            inputs=[
-                helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
-                for name in ("input_ids", "attention_mask", "token_type_ids")
-            ],
+            inputs=[helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in inputs],
             outputs=[helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
             initializer=self.constants,
         )
@@ -143,6 +144,38 @@ def export_encoder(path, weights, output="last_hidden_state"):
     positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
     op("Add", op("Gather", weights["words"], "input_ids"), positions, output=output)
     op.save(path, output, ("batch", "length", WIDTH))
+
+
+def export_with_positions(path, weights):
+    """As :func:`export_encoder`, in the form of an exporter of decoders: the positions are an input."""
+    op = _Export()
+    words, positions = (op("Gather", weights[name], each) for name, each in
+                        (("words", "input_ids"), ("positions", "position_ids")))  # fmt: skip
+    op("Add", words, positions, output="last_hidden_state")
+    inputs = ("input_ids", "attention_mask", "position_ids")
+    op.save(path, "last_hidden_state", ("batch", "length", WIDTH), inputs)
+
+
+def export_sentence_encoder(path, weights):
+    """As :func:`export_encoder`, of which only the first token's vector is given, in unit length."""
+    op = _Export()
+    positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
+    added = op("Add", op("Gather", weights["words"], "input_ids"), positions)
+    first = op("Gather", added, np.array(0), axis=1)
+    op("LpNormalization", first, axis=-1, p=2, output="sentence_embedding")
+    op.save(path, "sentence_embedding", ("batch", WIDTH))
+
+
+def write_dense(folder, width, *, activation="Identity", seed=5, of=WIDTH):
+    """A Dense module as sentence-transformers stores it; returns its function."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(width, of)).astype(np.float32)
+    bias = rng.normal(size=width).astype(np.float32)
+    save_file({"linear.weight": matrix, "linear.bias": bias}, str(folder / "model.safetensors"))
+    config = {"in_features": of, "out_features": width, "activation_function": f"torch.nn.modules.{activation}"}
+    (folder / "config.json").write_text(json.dumps(config))
+    return lambda vector: {"Tanh": np.tanh, "Identity": lambda it: it}[activation](matrix @ vector + bias)
 
 
 def write_embedder(folder, weights, *, pooling="mean_tokens", modules=(), described=None, limit=None, **config):

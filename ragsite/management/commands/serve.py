@@ -129,6 +129,11 @@ class Command(BaseCommand):
             self._say("(This password is shown once. `.venv/bin/python manage.py changepassword admin` sets another.)")
         else:
             self._say(f"Administration: {address}admin/ — sign in as you did before.")
+        # Once: the mark stays.
+        told = settings.DATA_DIR / "search-quality-told"
+        if not settings.EMBEDDER and not told.exists():
+            self._say(f"Better answers with a larger embedder: {address}admin/evaluation/embeddertrial/")
+            told.touch()
         self._say("Stop with Ctrl-C.")
 
     def _is_answering(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from django.core.management.base import OutputWrapper
 
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_object
-from retrieval.index.embedders.sentence_model import Prompts, read_sentence_model
+from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
 from retrieval.index.embedders.session import (
     EmbeddingRuntime,
     OpenedInProcess,
     hidden_output,
     open_session,
+    sentence_output,
     text_inputs,
 )
+from retrieval.infrastructure.progress import ProgressBar
 from retrieval.infrastructure.recent import write_whole
 from retrieval.protocols import TextEmbedder
 
@@ -165,8 +169,10 @@ class LocalEmbedder(OnnxEmbedder):
     """``model`` is a folder with the model as an ONNX file or as the weights of a BERT, or a name on the Hugging Face
     hub that is fetched into ``cache_dir`` once.
 
-    ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names. The name
-    tells what decides the vectors: a hash of the files, and the prompts where there are any.
+    ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names.
+    ``dimension`` shortens the vectors of a model that was trained for it (Kusupati et al., "Matryoshka Representation
+    Learning", NeurIPS 2022). The name tells what decides the vectors: a hash of the files, and the prompts where there
+    are any. ``report`` receives the progress of a download; by default it is shown in the terminal.
 
     Raises: ImproperEmbedder when the model cannot be had or cannot be run.
     """
@@ -178,6 +184,8 @@ class LocalEmbedder(OnnxEmbedder):
         *,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
+        dimension: int | None = None,
+        report: model_files.Report | None = None,
     ) -> None:
         super().__init__()
         folder = Path(model).expanduser()
@@ -185,11 +193,17 @@ class LocalEmbedder(OnnxEmbedder):
             if model.startswith(("/", ".", "~")):
                 raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
             try:
-                folder = model_files.fetch(model, cache_dir, kind="embedding model")
+                folder = model_files.fetch(
+                    model,
+                    cache_dir,
+                    kind="embedding model",
+                    exports=(*model_files.EXPORTS_8_BIT, *model_files.EXPORTS),
+                    report=report or ProgressBar(OutputWrapper(sys.stderr)).show,
+                )
             except model_files.NotFetched as error:
                 raise ImproperEmbedder(str(error)) from error
         try:
-            self._read = read_sentence_model(folder)
+            self._read = read_sentence_model(folder, dimension)
             digest = self._read.digest()
         except KeyError as error:
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: it does not say {error}.") from error
@@ -200,7 +214,7 @@ class LocalEmbedder(OnnxEmbedder):
             query=named.query if query_prompt is None else _spaced(query_prompt),
             document=named.document if document_prompt is None else _spaced(document_prompt),
         )
-        self.dimension = self._read.dimension
+        self.dimension = self._read.kept
         # A character is a token at most.
         self.max_tokens = self._read.max_tokens - len(self.prompts.document)
         if self.max_tokens < SHORTEST_INPUT:
@@ -220,16 +234,40 @@ class LocalEmbedder(OnnxEmbedder):
         read = self._read
         try:
             session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
-            truncating, counter = load_tokenizer(read.folder), load_tokenizer(read.folder)
-            truncating.enable_truncation(read.max_tokens)
-            inputs, hidden = text_inputs(session), hidden_output(session)
+            output, finish = self._output(session)
+            tokenizer, inputs = load_tokenizer(read.folder), text_inputs(session)
         except ImproperEmbedder:
             raise
         except Exception as error:  # ONNX Runtime's exceptions have no other base
             raise ImproperEmbedder(f"The model {read.file} cannot be used: {_one_line(error)}.") from error
-        return EmbeddingRuntime(
-            session, inputs, hidden, read.pooling, truncating, counter, read.lowercase, read.max_tokens
-        )
+        return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
+
+    def _output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
+        """The output of the session that is read, and the function that makes a unit vector of it.
+
+        Its last layer, if the files say how its tokens are pooled; else a sentence's vector, if it has one.
+        Raises: ValueError when it has neither, and errors of the files of its dense layers.
+        """
+        read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
+        steps: list[Callable[[Vectors], Vectors]] = []
+        if hidden is not None and (read.pooling is not None or sentence is None):
+            steps = [(read.pooling or Pooling.MEAN).of, *(each.load() for each in read.dense)]
+        elif sentence is None:
+            given = ", ".join(each.name for each in session.get_outputs())
+            raise ValueError(f"it gives {given}, and no vector for each token")
+        output = hidden if steps else sentence
+        assert output is not None
+
+        def finish(found: Vectors) -> Vectors:
+            for step in steps:
+                found = step(found)
+            if len(found) != read.dimension:
+                raise EmbeddingFailed(f"The model gives {len(found)} numbers, and its files say {read.dimension}.")
+            kept = found[: read.kept]
+            unit: Vectors = kept / np.linalg.norm(kept)
+            return unit
+
+        return output, finish
 
     def build_graph(self) -> bytes:
         # Imports of tens of MiB that only those pay who write a graph.

@@ -6,7 +6,7 @@ Source: Reimers and Gurevych, "Sentence-BERT", EMNLP 2019.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +16,8 @@ import numpy as np
 
 from retrieval.index.embedders.model_files import (
     CONFIG,
+    EXPORTS,
+    EXPORTS_8_BIT,
     NEWER_CONFIG,
     TOKENIZER,
     WEIGHTS,
@@ -43,7 +45,7 @@ class Pooling(StrEnum):
     LAST = "pooling_mode_lasttoken"
 
     def of(self, hidden: Vectors) -> Vectors:
-        """The unit vector of a text's tokens, special ones included; shape (tokens, width) -> (width,)."""
+        """One vector of a text's tokens, special ones included; shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
                 vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
@@ -51,8 +53,36 @@ class Pooling(StrEnum):
                 vector = hidden.mean(axis=0)
             case Pooling.MAX:
                 vector = hidden.max(axis=0)
-        unit: Vectors = vector / np.linalg.norm(vector)
-        return unit
+        return vector
+
+
+_ACTIVATIONS: Mapping[str, Callable[[Vectors], Vectors]] = {
+    "Identity": lambda vector: vector,
+    "Tanh": np.tanh,
+    "ReLU": lambda vector: np.maximum(vector, 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """A layer after the pooling; its weights are in ``folder``."""
+
+    folder: Path
+    width: int
+    activation: str
+
+    @property
+    def file(self) -> Path:
+        return self.folder / WEIGHTS
+
+    def load(self) -> Callable[[Vectors], Vectors]:
+        """The layer as a function of a vector. Raises: KeyError, OSError, and safetensors' errors."""
+        from safetensors.numpy import load_file
+
+        weights = {name: each.astype(np.float32) for name, each in load_file(self.file).items()}
+        matrix, bias = weights["linear.weight"], weights.get("linear.bias", np.float32(0))
+        activate = _ACTIVATIONS[self.activation]
+        return lambda vector: activate(matrix @ vector + bias)
 
 
 _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, "lasttoken": Pooling.LAST}
@@ -72,15 +102,19 @@ class SentenceModel:
     """A model that can be run: the ONNX ``file`` of its encoder, or the weights of a BERT, and what makes one vector of
     its output.
 
-    ``is_normalized`` says that the model itself scales its vectors to unit length. ``max_tokens`` is the longest input,
-    special tokens and prompts included.
+    ``pooling`` is None if the files do not name it: an export's own sentence vector is taken, or the mean.
+    ``is_normalized`` says that the model itself scales its vectors to unit length. ``dimension`` is the width of the
+    vectors, of which ``kept`` numbers are kept. ``max_tokens`` is the longest input, special tokens and prompts
+    included.
     """
 
     folder: Path
     file: Path
-    pooling: Pooling
+    pooling: Pooling | None
+    dense: tuple[Dense, ...]
     is_normalized: bool
     dimension: int
+    kept: int
     max_tokens: int
     lowercase: bool
     prompts: Prompts
@@ -92,13 +126,15 @@ class SentenceModel:
     @property
     def settings(self) -> tuple[str, ...]:
         """What decides its vectors beside the files."""
-        steps = ("Normalize",) if self.is_normalized else ()
-        return (self.pooling.value, *steps, str(self.max_tokens), str(self.lowercase))
+        steps = [each.activation for each in self.dense] + ["Normalize"] * self.is_normalized
+        kept = [str(self.kept)] * (self.kept < self.dimension)
+        pooling = self.pooling.value if self.pooling is not None else "the export's own"
+        return (pooling, *steps, str(self.max_tokens), str(self.lowercase), *kept)
 
     def files(self) -> tuple[Path, ...]:
         """What decides its vectors."""
-        data = self.file.with_name(f"{self.file.name}_data")
-        files = (self.folder / CONFIG, self.folder / TOKENIZER, self.file, data)
+        data = sorted(self.file.parent.glob(f"{self.file.name}?data*"))
+        files = (self.folder / CONFIG, self.folder / TOKENIZER, self.file, *data, *(each.file for each in self.dense))
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
@@ -110,25 +146,38 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-def read_sentence_model(folder: Path) -> SentenceModel:
-    """The embedder in a folder; without modules.json, an encoder whose tokens' mean is taken.
+# Their positions are counted from the number after that of the padding token.
+_OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
+
+
+def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceModel:
+    """The embedder in a folder; ``dimension`` is how many numbers of its vectors are kept, None for all.
 
     Raises: ValueError (with KeyError and TypeError from a malformed description) when it cannot be run here, OSError.
     """
-    config, file = read_object(folder / CONFIG), find_model(folder, or_weights=True)
+    config, file = read_object(folder / CONFIG), find_model(folder, (*EXPORTS_8_BIT, *EXPORTS, WEIGHTS))
     if file.name == WEIGHTS and (kind := config.get("model_type")) != "bert":
         raise ValueError(f"from {WEIGHTS} only the architecture 'bert' can be read, not {kind!r}: export it to ONNX")
     width = int(config.get("hidden_size") or config["dim"])
     positions = int(config["max_position_embeddings"])
-    pooling, is_normalized = Pooling.MEAN, False
+    if config.get("model_type") in _OFFSET_POSITIONS:
+        positions -= int(config.get("pad_token_id") or 0) + 1
+    pooling: Pooling | None = None
+    dense: list[Dense] = []
+    is_normalized = False
     for module in read_json(folder / MODULES) or []:
         kind = str(module["type"]).rpartition(".")[2]
         if kind == "Pooling":
             pooling = _pooling(read_object(folder / module["path"] / CONFIG))
+        elif kind == "Dense" and pooling is not None:
+            dense.append(_dense(folder / module["path"]))
+            width = dense[-1].width
         elif kind == "Normalize":
             is_normalized = True
         elif kind not in {"Transformer", "Dropout"}:
             raise ValueError(f"it has a module {kind}, which cannot be run here")
+    if dimension is not None and not 0 < dimension <= width:
+        raise ValueError(f"its vectors are {width} wide, and EMBEDDING_DIMENSION is {dimension}")
     described = read_object(folder / NEWER_CONFIG)
     similarity = described.get("similarity_fn_name") or "cosine"
     if similarity != "cosine" and not is_normalized:
@@ -139,12 +188,24 @@ def read_sentence_model(folder: Path) -> SentenceModel:
         folder=folder,
         file=file,
         pooling=pooling,
+        dense=tuple(dense),
         is_normalized=is_normalized,
         dimension=width,
+        kept=dimension or width,
         max_tokens=min(int(longest), positions),
         lowercase=bool(transformer.get("do_lower_case")),
         prompts=_prompts(described),
     )
+
+
+def _dense(folder: Path) -> Dense:
+    config = read_object(folder / CONFIG)
+    activation = str(config.get("activation_function") or "Tanh").rpartition(".")[2]
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"it has a Dense module with the activation {activation}, which cannot be run here")
+    if not (folder / WEIGHTS).is_file():
+        raise ValueError(f"its module {folder.name} has no {WEIGHTS}")
+    return Dense(folder, int(config["out_features"]), activation)
 
 
 def _longest_text(folder: Path) -> int | None:

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
     from tokenizers import Encoding, Tokenizer
 
-    from retrieval.index.embedders.sentence_model import Pooling
     from retrieval.types import Vectors
 
     Integer = type[np.signedinteger[Any]]
 
 _INPUT_TYPES: Mapping[str, Integer] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids"})
 
 
 def open_session(source: str | bytes) -> Any:
@@ -98,6 +97,7 @@ def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]
         "input_ids": encoding.ids,
         "attention_mask": encoding.attention_mask,
         "token_type_ids": encoding.type_ids,
+        "position_ids": range(len(encoding.ids)),
     }
     return {name: np.array([known[name]], of) for name, of in inputs.items()}
 
@@ -116,6 +116,7 @@ COUNTED_AT_ONCE = 256
 
 HIDDEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 """What exporters, and this site's own graphs, call the last layer."""
+SENTENCE_OUTPUT = "sentence_embedding"
 
 
 def embed(
@@ -138,29 +139,29 @@ def embed(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
-    """``hidden`` is the name of the session's output that is its last layer, shape (1, tokens, width).
-
-    ``truncating`` cuts a text to what the model reads at once, ``counter`` does not.
-    """
+    """``output`` is the name of the session's output that ``finish`` makes a unit vector of: its last layer, shape (1,
+    tokens, width), or a sentence's vector, shape (1, width)."""
 
     session: Any
     inputs: Mapping[str, type[np.signedinteger[Any]]]
-    hidden: str
-    pooling: Pooling
-    truncating: Tokenizer
-    counter: Tokenizer
+    output: str
+    finish: Callable[[Vectors], Vectors]
+    tokenizer: Tokenizer
     lowercase: bool
     max_tokens: int
 
     def encode(self, text: str, prompt: str) -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
-        return self.truncating.encode(read.lower() if self.lowercase else read)
+        encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
+        # One tokenizer for this and for counting: a large vocabulary takes hundreds of MiB.
+        encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
+        return self.tokenizer.post_process(encoding)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [
             len(encoding.ids)
             for start in range(0, len(texts), COUNTED_AT_ONCE)
-            for encoding in self.counter.encode_batch_fast(
+            for encoding in self.tokenizer.encode_batch_fast(
                 [well_formed(text) for text in texts[start : start + COUNTED_AT_ONCE]], add_special_tokens=False
             )
         ]
@@ -168,17 +169,19 @@ class EmbeddingRuntime:
     def sentence(self, text: str, prompt: str) -> Vectors:
         encoding = self.encode(text, prompt)
         feed = feed_of(encoding, self.inputs)
-        return embed(self.session, [self.hidden], feed, len(encoding.ids), self.pooling.of)
+        return embed(self.session, [self.output], feed, len(encoding.ids), self.finish)
 
 
-def hidden_output(session: Any) -> str:
-    """The name of an export's last layer, shape (batch, tokens, width). Raises: ValueError when it has none."""
+def hidden_output(session: Any) -> str | None:
+    """The name of an export's last layer, shape (batch, tokens, width); None when it has none."""
     outputs = {each.name: each.shape for each in session.get_outputs()}
     known = [name for name in HIDDEN_OUTPUTS if name in outputs]
-    found = known or [name for name, shape in outputs.items() if len(shape) == 3]
-    if not found:
-        raise ValueError(f"it gives {', '.join(outputs)}, and no vector for each token")
-    return found[0]
+    return next(iter(known or [name for name, shape in outputs.items() if len(shape) == 3]), None)
+
+
+def sentence_output(session: Any) -> str | None:
+    """The name of an export's vector of the whole text, after all modules; None when it has none."""
+    return next((each.name for each in session.get_outputs() if each.name == SENTENCE_OUTPUT), None)
 
 
 def _multiplies_bytes_exactly() -> bool:

@@ -37,7 +37,7 @@ def library(collection, ingest):
 
 
 def restart():
-    conf.embedder.cache_clear()
+    conf._site_embedder.cache_clear()
 
 
 @needs_weights

@@ -10,14 +10,19 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxMiniLM
 from tests.support.local_models import (
     POSITIONS,
+    WIDTH,
+    bert_config,
     export_encoder,
+    export_sentence_encoder,
+    export_with_positions,
     hidden,
     random_weights,
     unit,
+    write_dense,
     write_embedder,
     write_overlap_model,
 )
@@ -78,6 +83,61 @@ def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path):
         embedder(folder)
 
 
+@pytest.mark.parametrize("activation", ["Identity", "Tanh"])
+def test_dense_layers_follow_the_pooling(tmp_path, activation):
+    modules = [("models.Dense", "2_Dense"), ("models.Dense", "3_Dense"), ("models.Normalize", "4_Normalize")]
+    folder = write_embedder(tmp_path / "dense", WEIGHTS, modules=modules)
+    first = write_dense(folder / "2_Dense", 24, activation=activation)
+    second = write_dense(folder / "3_Dense", 8, of=24)
+    made = embedder(folder)
+    assert made.dimension == 8
+    assert_vectors(made, [second(first(hidden(WEIGHTS, ids).mean(0))) for ids in ids_of(folder, TEXTS)])
+    write_dense(folder / "again", 8, of=24, seed=6)
+    (folder / "again" / "model.safetensors").replace(folder / "3_Dense" / "model.safetensors")
+    assert embedder(folder).name != made.name
+
+
+def test_vectors_are_shortened_and_have_unit_length(tmp_path):
+    folder = write_embedder(tmp_path / "bert", WEIGHTS)
+    whole, short = embedder(folder), embedder(folder, dimension=5)
+    assert short.dimension == 5
+    assert embedder(folder, dimension=WIDTH).name == whole.name != short.name
+    assert_vectors(short, [hidden(WEIGHTS, ids).mean(0)[:5] for ids in ids_of(folder, TEXTS)])
+    with pytest.raises(ImproperEmbedder, match=f"{WIDTH} wide, and EMBEDDING_DIMENSION is 17"):
+        embedder(folder, dimension=17)
+
+
+@pytest.mark.parametrize("export", ["onnx/model_quantized.onnx", "onnx/model_int8.onnx", "model_quantized.onnx"])
+def test_an_export_in_8_bits_comes_before_the_full_one(tmp_path, export):
+    folder = write_embedder(tmp_path / "bert", WEIGHTS)
+    full, others = embedder(folder), random_weights(seed=8)
+    export_encoder(folder / export, others)
+    made = embedder(folder)
+    assert made.name != full.name
+    assert_vectors(made, [hidden(others, ids).mean(0) for ids in ids_of(folder, TEXTS)])
+
+
+def test_the_sentence_vector_of_an_export_is_taken_as_it_is(tmp_path):
+    # As published by others than the model's makers: without modules.json, whose pooling the export has done.
+    folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling="")
+    export_sentence_encoder(folder / "onnx" / "model.onnx", WEIGHTS)
+    assert_vectors(embedder(folder), [hidden(WEIGHTS, ids)[0] for ids in ids_of(folder, TEXTS)])
+    (folder / "config.json").write_text(json.dumps(bert_config(hidden_size=12)))
+    with pytest.raises(EmbeddingFailed, match="gives 16 numbers, and its files say 12"):
+        embedder(folder).embed_query("days")
+
+
+def test_an_export_that_asks_for_positions_is_given_them(tmp_path):
+    folder = write_embedder(tmp_path / "decoder", WEIGHTS, pooling="lasttoken")
+    export_with_positions(folder / "onnx" / "model.onnx", WEIGHTS)
+    assert_vectors(embedder(folder), [hidden(WEIGHTS, ids)[-1] for ids in ids_of(folder, TEXTS)])
+
+
+def test_positions_that_begin_after_the_padding_are_not_counted(tmp_path):
+    folder = write_embedder(tmp_path / "roberta", WEIGHTS, model_type="xlm-roberta", pad_token_id=1)
+    assert embedder(folder).max_tokens == POSITIONS - 2
+
+
 def test_prompts_stand_before_a_text(tmp_path):
     named = {"prompts": {"query": "many ", "passage": "the car "}, "default_prompt_name": None}
     folder = write_embedder(tmp_path / "bert", WEIGHTS, described=named)
@@ -119,7 +179,8 @@ def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path):
 
     with pytest.raises(ImproperEmbedder, match="There is no folder /nowhere/at/all"):
         embedder(Path("/nowhere/at/all"))
-    refused("a module Dense", modules=[("models.Dense", "2_Dense")])
+    refused("a module WordWeights", modules=[("models.WordWeights", "2_Words")])
+    refused(r"2_Dense has no model\.safetensors", modules=[("models.Dense", "2_Dense")])
     refused("compared by dot", described={"similarity_fn_name": "dot"})
     refused("pools tokens in 0 ways", pooling="nothing")
     refused("reads 8 tokens at once", limit=8)
@@ -155,3 +216,25 @@ def test_a_name_is_fetched_once_and_found_without_the_hub(tmp_path, hub):
     assert LocalEmbedder("someone/bert", cache).name == made.name
     with pytest.raises(ImproperEmbedder, match="no model of that name on the hub"):
         LocalEmbedder("someone/else", cache)
+
+
+def test_one_export_is_fetched_with_progress(tmp_path, hub):
+    modules = [("models.Dense", "2_Dense")]
+    folder = write_embedder(tmp_path / "bert", WEIGHTS, modules=modules)
+    write_dense(folder / "2_Dense", 8)
+    export_encoder(folder / "onnx" / "model_quantized.onnx", WEIGHTS)
+    hub.models["someone/dense"] = folder
+    shown = []
+    made = LocalEmbedder("someone/dense", tmp_path / "cache", report=lambda *step: shown.append(step))
+    assert {each for each in hub.fetched if each.endswith(("onnx", "safetensors"))} == {
+        "onnx/model_quantized.onnx",
+        "2_Dense/model.safetensors",
+    }
+    assert made.name == embedder(folder).name.replace("bert", "dense", 1)
+    assert {what for what, _, _ in shown} == {"Downloading someone/dense, megabytes"}
+
+
+def test_without_a_network_the_sentence_says_what_to_do(tmp_path, hub, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(ImproperEmbedder, match=r"could not be fetched .* download it elsewhere and give the folder"):
+        LocalEmbedder("someone/bert", tmp_path / "cache")

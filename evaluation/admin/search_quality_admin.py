@@ -1,0 +1,122 @@
+"""The page *Search quality*: embedders with what they bring and cost on this site, tried and switched to by a click."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.translation import gettext as _t
+
+from evaluation import embedder_trials
+from evaluation.embedder_trials import BY_KEY, KNOWN, KnownEmbedder
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EmbedderTrial, EvaluationSet
+from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge
+from retrieval.models import Chunk, Embedder
+
+PAGE = "admin:evaluation_embeddertrial_changelist"
+
+
+@admin.register(EmbedderTrial)
+class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
+    """One page, for superusers: a name may be a folder of the server."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return SuperuserAdmin.has_view_permission(self, request, obj)
+
+    has_module_permission = has_view_permission
+
+    def get_urls(self) -> list[URLPattern]:
+        """The page and its buttons; trials have no pages of their own."""
+        page = path("", self.admin_site.admin_view(self.changelist_view), name="evaluation_embeddertrial_changelist")
+        permission = "evaluation.change_embeddertrial"
+        buttons = [
+            self.button_path(f"{name}/", view, f"embeddertrial_{name}", permission)
+            for name, view in (
+                ("try", self.try_view),
+                ("switch", self.switch_view),
+                ("cancel", self.cancel_view),
+                ("discard", self.discard_view),
+            )
+        ]
+        return [page, *buttons]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            return redirect("admin:index")
+        passages = Chunk.objects.count()
+        rows = list(Embedder.objects.all())
+        active = next((row for row in rows if row.is_active), None)
+        trial = EmbedderTrial.objects.first()
+        context = {
+            "passages": passages,
+            "active": active,
+            "offers": [_offer(known, passages, active) for known in KNOWN],
+            "named_by_settings": bool(settings.EMBEDDER),
+            "trial": trial,
+            "badge": job_badge(trial) if trial is not None else "",
+            "is_live": trial is not None and not trial.is_finished,
+            "may_switch": trial is not None and trial.status == EmbedderTrial.Status.DONE,
+            "unused": [row for row in rows if not row.is_active],
+            "has_questions": EvaluationSet.objects.filter(questions__expected_passages__isnull=False).exists(),
+            **(extra_context or {}),
+        }
+        return self.render_page(request, "search_quality", _t("Search quality"), context)
+
+    # Buttons --------------------------------------------------------------------------------------------------------
+
+    def try_view(self, request: HttpRequest) -> HttpResponse:
+        known = BY_KEY.get(request.POST.get("key", ""))
+        name = " ".join(request.POST.get("name", "").split())
+        if known is None and not name:
+            self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
+            return redirect(PAGE)
+        label, options = (known.label, known.options) if known is not None else (name, embedder_trials.options_of(name))
+        return self._done(
+            request, lambda: embedder_trials.request_trial(label, options), _t("%s is being tried.") % label
+        )
+
+    def switch_view(self, request: HttpRequest) -> HttpResponse:
+        trial = EmbedderTrial.objects.first()
+        if trial is None:
+            return redirect(PAGE)
+        return self._done(
+            request, lambda: embedder_trials.request_switch(trial), _t("The site is switching to %s.") % trial
+        )
+
+    def cancel_view(self, request: HttpRequest) -> HttpResponse:
+        for trial in EmbedderTrial.unfinished():
+            embedder_trials.cancel(trial)
+        return redirect(PAGE)
+
+    def discard_view(self, request: HttpRequest) -> HttpResponse:
+        return self._done(request, embedder_trials.discard_unused, _t("The unused vectors were deleted."))
+
+    def _done(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
+        try:
+            do()
+        except EvaluationError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.message_user(request, message, messages.SUCCESS)
+        return redirect(PAGE)
+
+
+def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
+    """A row of the table: what the embedder brings, and what it costs for so many passages."""
+    speed = known.passages_a_second
+    return {
+        "known": known,
+        "is_active": active is not None and _is_made_of(active, known),
+        "minutes": None if speed is None else max(1, round(passages / speed / 60)),
+        "stored_bytes": embedder_trials.stored_bytes(passages, known.dimension),
+    }
+
+
+def _is_made_of(row: Embedder, known: KnownEmbedder) -> bool:
+    built_in = known.options.get("built_in")
+    return row.options == known.options or (built_in is not None and row.name.startswith(f"{built_in}/"))

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.models.base import EvaluationJob, running_is_leased
+from retrieval.models import Embedder
+
+
+class EmbedderTrial(EvaluationJob):
+    """An embedder tried on this site: downloaded, its vectors made, fitted and measured; then it can be switched to.
+    The row is a job (see `EvaluationJob`).
+
+    ``label`` is the embedder's name for people, ``options`` are its ``Embedder.options``. ``step`` is under way,
+    ``done`` of ``total``. ``figures`` has an object for each evaluation set, and for all: set, questions, the
+    difference of nDCG with low and high, and before and after: ndcg, first (the share of questions whose first passage
+    is right) and milliseconds. ``with_switch`` says that an administrator agreed to the switch.
+    """
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", _("waiting")
+        RUNNING = "running", _("running")
+        DONE = "done", _("measured")
+        SWITCHED = "switched", _("switched")
+        FAILED = "failed", _("failed")
+        CANCELLED = "cancelled", _("cancelled")
+
+    class Step(models.TextChoices):
+        DOWNLOAD = "download", _("downloading, megabytes")
+        ENCODE = "encode", _("making vectors, passages")
+        FIT = "fit", _("fitting thresholds, passages")
+        MEASURE = "measure", _("measuring, questions")
+        SWITCH = "switch", _("switching, passages")
+
+    TASK = "evaluation.tasks.try_embedder"
+
+    label = models.CharField(_("embedder"), max_length=300)
+    options = models.JSONField()
+    embedder = models.ForeignKey(Embedder, models.SET_NULL, null=True, related_name="+")
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
+    step = models.CharField(max_length=10, choices=Step, default=Step.DOWNLOAD)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    with_switch = models.BooleanField(default=False)
+    vector_weight = models.FloatField(null=True)
+    not_fitted = models.TextField(blank=True)
+    figures: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = _("trial of an embedder")
+        verbose_name_plural = _("search quality")
+        constraints = [
+            running_is_leased("running_trial_is_leased"),
+            models.UniqueConstraint(
+                models.Value(1), condition=Q(status__in=["queued", "running"]), name="one_active_embedder_trial"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.label

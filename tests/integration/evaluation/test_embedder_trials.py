@@ -1,0 +1,213 @@
+"""Another embedder tried on this site, measured, and switched to."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from evaluation import embedder_trials
+from evaluation.embedder_trials import attempt, cancel, find_known, options_of, request_switch, request_trial
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EmbedderTrial
+from retrieval import conf
+from retrieval.index import active_embedder, closeness, reembedding
+from retrieval.index.embedders.onnx import OnnxMiniLM
+from retrieval.models import Chunk, ChunkEmbedding, Embedder
+from retrieval.rights import everything
+from retrieval.search.pipeline import search
+from retrieval.types import SearchMethod
+from tests.support.model_hub import hub
+from tests.support.site import wait_until
+
+__all__ = ["hub"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUESTION = "May canines come along?"
+
+
+@pytest.fixture(autouse=True)
+def unnamed(settings):
+    """As the settings are without EMBEDDING_MODEL."""
+    settings.EMBEDDER = {}
+    settings.RETRIEVAL_RERANKER = "none"
+
+
+@pytest.fixture
+def options(tmp_path):
+    """Of an embedder in a folder whose vectors are half as wide as the built-in one's."""
+    folder = tmp_path / "half"
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (folder / name).symlink_to(OnnxMiniLM(tmp_path)._read.folder / name)
+    return {"model": str(folder), "dimension": 192}
+
+
+@pytest.fixture
+def material(evaluation_set, monkeypatch):
+    """As many passages with a question as fitting needs."""
+    monkeypatch.setattr(closeness, "FEWEST_PASSAGES", 4)
+    for chunk in Chunk.objects.all():
+        chunk.canonical_questions = [f"What about this: {chunk.content[:40]}?"]
+        chunk.save(update_fields=["canonical_questions"])
+
+
+@pytest.mark.usefixtures("material")
+def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
+    own, before = conf.embedder().name, search(QUESTION, everything())
+    trial = attempt(request_trial("half", options).pk)
+    assert (trial.status, trial.error, trial.not_fitted) == (EmbedderTrial.Status.DONE, "", "")
+    (figures,) = trial.figures
+    assert (figures["set"], figures["questions"]) == ("Library", 6)
+    assert figures["after"]["first"] > 0.5
+    assert figures["low"] <= figures["difference"] <= figures["high"]
+    made = Embedder.objects.get(is_active=False)
+    assert (made.dimension, made.options) == (192, options)
+    assert ChunkEmbedding.objects.filter(embedder=made).count() == Chunk.objects.count()
+    assert closeness.calibration_of(made.name) is not None
+    assert conf.embedder().name == own
+    after = search(QUESTION, everything())
+    assert [hit.candidate.score for hit in after.hits] == [hit.candidate.score for hit in before.hits]
+
+
+def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, options, evaluation_set):
+    trial = attempt(request_trial("half", options).pk)
+    assert "fitting needs 40" in trial.not_fitted
+    late = ingest(library, "late.md", "# Late\n\nA document that was read after the vectors were made.")
+    assert search(QUESTION, everything()).trace.degraded == ()
+    request_switch(trial)
+    assert attempt(trial.pk).status == EmbedderTrial.Status.SWITCHED
+    active = Embedder.objects.get(is_active=True)
+    assert active.dimension == 192
+    assert ChunkEmbedding.objects.filter(embedder=active, document=late).exists()
+    # This process, which was just started, searches its former vectors until it has opened the other embedder.
+    active_embedder._served.clear()
+    result = search(QUESTION, everything())
+    assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
+    wait_until(lambda: conf.embedder().name == active.name, what="the embedder")
+    result = search(QUESTION, everything())
+    assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
+    # So does one that starts now, and `reembed` keeps the choice.
+    conf._site_embedder.cache_clear()
+    assert conf.embedder().name == conf.new_embedder().name == active.name
+    assert embedder_trials.discard_unused() == 1
+
+
+def test_a_worker_that_dies_or_has_no_more_time_costs_a_batch(evaluation_set, options, monkeypatch):
+    monkeypatch.setattr(reembedding, "BATCH", 2)
+    monkeypatch.setattr(embedder_trials, "LONGEST_STINT_SECONDS", 0.0)
+    monkeypatch.setattr(embedder_trials, "_REPORT_SECONDS", 0.0)
+    trial = request_trial("half", options)
+    seen = []
+    for _ in range(12):
+        trial = attempt(trial.pk)
+        if trial.status != EmbedderTrial.QUEUED:
+            break
+        seen.append(set(ChunkEmbedding.objects.filter(embedder__is_active=False).values_list("pk", flat=True)))
+        monkeypatch.setattr(embedder_trials, "LONGEST_STINT_SECONDS", 0.0 if len(seen) < 2 else 60.0)
+    assert (trial.status, trial.attempts) == (EmbedderTrial.Status.DONE, 1)
+    assert seen
+    assert all(earlier <= later for earlier, later in zip(seen, seen[1:], strict=False))
+
+
+def test_one_at_a_time_and_none_beside_the_settings(library, options, settings):
+    trial = request_trial("half", options)
+    with pytest.raises(EvaluationError, match="Another embedder is being tried"):
+        request_trial("half", options)
+    with pytest.raises(EvaluationError, match="has not been measured"):
+        request_switch(trial)
+    cancel(trial)
+    assert attempt(trial.pk) is None
+    settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["all-MiniLM-L6-v2"]
+    with pytest.raises(EvaluationError, match="remove EMBEDDING_MODEL"):
+        request_trial("half", options)
+
+
+def test_what_cannot_be_had_fails_with_the_reason(library, hub):
+    trial = attempt(request_trial("nobody/nothing", {"model": "nobody/nothing"}).pk)
+    assert trial.status == EmbedderTrial.Status.FAILED
+    assert "no model of that name on the hub" in trial.error
+    assert search(QUESTION, everything()).trace.degraded == ()
+
+
+@pytest.mark.usefixtures("material")
+def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, monkeypatch):
+    monkeypatch.setattr(embedder_trials, "FEWEST_TO_CHOOSE", 6)
+    monkeypatch.setattr(embedder_trials, "LEAST_GAIN", -2.0)
+    monkeypatch.setattr(embedder_trials, "WEIGHTS", (0.8,))
+    monkeypatch.setattr(embedder_trials, "_ask", better_with_large_weights(embedder_trials._ask))
+    trial = attempt(request_trial("half", options).pk)
+    assert (trial.vector_weight, trial.figures[0]["questions"]) == (0.8, 3)
+    fitted = closeness.calibration_of(Embedder.objects.get(is_active=False).name)
+    assert fitted.vector_weight == 0.8
+    request_switch(trial)
+    attempt(trial.pk)
+    conf._site_embedder.cache_clear()
+    weights = search(QUESTION, everything()).trace.weights
+    assert (weights.vector, round(weights.lexical, 6)) == (0.8, 0.2)
+    assert search(QUESTION, everything(), method=SearchMethod.ZSCORE).trace.weights.vector == 0.6
+
+
+def better_with_large_weights(ask):
+    def asked(evaluation_set, questions, profile, progress):
+        results = ask(evaluation_set, questions, profile, progress)
+        for result in results:
+            result.ndcg = profile.settings.weights.vector if profile.settings.weights else 0.5
+        return results
+
+    return asked
+
+
+# The page.
+
+
+def page(client):
+    return client.get(reverse("admin:evaluation_embeddertrial_changelist"))
+
+
+def press(client, button, **data):
+    return client.post(reverse(f"admin:evaluation_embeddertrial_{button}"), data, follow=True)
+
+
+def test_an_administrator_tries_and_switches_by_clicks(admin, evaluation_set, options):
+    shown = page(admin).content.decode()
+    assert "EmbeddingGemma 300M" in shown
+    assert f"searches with {conf.embedder().name}" in shown
+    shown = press(admin, "try", name=options["model"]).content.decode()
+    assert "is being tried" in shown
+    assert "data-live" in shown
+    attempt(EmbedderTrial.objects.get().pk)
+    shown = page(admin).content.decode()
+    assert "Switch to" in shown
+    assert "Library" in shown
+    assert "data-live" not in shown
+    assert "is switching to" in press(admin, "switch").content.decode()
+    attempt(EmbedderTrial.objects.get().pk)
+    assert "searches with half/int8/" in page(admin).content.decode()
+    assert "The unused vectors were deleted." in press(admin, "discard").content.decode()
+    assert Embedder.objects.count() == 1
+
+
+def test_a_known_one_is_tried_by_its_key_and_cancelled(admin, library):
+    press(admin, "try", key="embeddinggemma-300m")
+    trial = EmbedderTrial.objects.get()
+    assert trial.options["model"] == "onnx-community/embeddinggemma-300m-ONNX"
+    press(admin, "cancel")
+    trial.refresh_from_db()
+    assert trial.status == EmbedderTrial.Status.CANCELLED
+    assert "Name an embedder" in press(admin, "try").content.decode()
+
+
+def test_a_folder_with_a_known_one_has_its_prompts():
+    assert options_of("/srv/models/embeddinggemma-300m-ONNX/") == {
+        "model": "/srv/models/embeddinggemma-300m-ONNX/",
+        "query_prompt": "task: search result | query: ",
+        "document_prompt": "title: none | text: ",
+    }
+    assert find_known("sentence-transformers/all-mpnet-base-v2").licence == "Apache-2.0"
+    assert options_of("someone/bert") == {"model": "someone/bert"}
+
+
+def test_others_neither_see_the_page_nor_press_its_buttons(client, library):
+    client.force_login(User.objects.create_user("editor", is_staff=True))
+    assert page(client).status_code == 302
+    assert client.post(reverse("admin:evaluation_embeddertrial_try"), {"name": "x"}).status_code == 403
+    assert not EmbedderTrial.objects.exists()
