@@ -8,6 +8,8 @@ FILL_IN = """
 
 class Migration(migrations.Migration):
 
+    old_code_survives = "The column keeps its name; only the field has another one."
+
     dependencies = [
         ('chat', '0003_written_text'),
     ]

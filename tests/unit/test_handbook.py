@@ -31,7 +31,7 @@ SENTENCES = {
         f"with k = {DEFAULTS.rrf_k} and equal weights",
         f"a bonus of {DEFAULTS.both_legs_bonus:g} for what both found",
         f"Up to {EXACT_UP_TO:,} passages are compared one by one",
-        f"below {ANSWERABLE:.0%} the answer is a refusal",
+        f"below {ANSWERABLE:.0%} the closest passages are shown in place of an answer",
     ],
     "08-glossary-and-faq.md": [
         f"Yes, your last {IN_WORDS[MOST_JOINED]} questions",

@@ -35,6 +35,7 @@ RECORD = Path(__file__).with_name("linear_patterns.txt")
 
 # Patterns made of what is known only at run time, as the place makes them.
 COMPOSED: dict[str, tuple[str, ...]] = {
+    "retrieval/text/language.py: re.compile(f'[{span}]')": ("[\u3041-\u30ff]",),
     "retrieval/search/passage_rows.py: re.compile(f'(?:^|\\\\n)[ ]{{0,24}}"
     "(?:#{{1,6}} (?:[^\\\\W\\\\d_]{{2,20}} )?|{item}){re.escape(number)}[.):]?(?= [^\\\\W_]|\\\\n|$)', re.I)": (
         r"(?i)(?:^|\n)[ ]{0,24}(?:#{1,6} (?:[^\W\d_]{2,20} )?|(?:[-*] )?(?:[^\W\d_]{2,20} )?)3\.2[.):]?"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from django.core.management.base import OutputWrapper
 
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import model_files
@@ -31,7 +30,6 @@ from retrieval.index.embedders.session import (
     sentence_output,
     text_inputs,
 )
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.infrastructure.recent import write_whole
 from retrieval.protocols import TextEmbedder
 
@@ -54,6 +52,15 @@ class Runtime(Protocol):
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """As :meth:`TextEmbedder.count_tokens`."""
+
+
+def _show_progress() -> Callable[[str, int, int], None]:
+    # Imports that a process which downloads nothing does not pay.
+    from django.core.management.base import OutputWrapper
+
+    from retrieval.infrastructure.progress import ProgressBar
+
+    return ProgressBar(OutputWrapper(sys.stderr)).show
 
 
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
@@ -198,7 +205,7 @@ class LocalEmbedder(OnnxEmbedder):
                     cache_dir,
                     kind="embedding model",
                     exports=(*model_files.EXPORTS_8_BIT, *model_files.EXPORTS),
-                    report=report or ProgressBar(OutputWrapper(sys.stderr)).show,
+                    report=report or _show_progress(),
                 )
             except model_files.NotFetched as error:
                 raise ImproperEmbedder(str(error)) from error
