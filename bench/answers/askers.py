@@ -52,7 +52,7 @@ class OwnCodeAsker:
         return Reply(
             text=end.text,
             refused=end.refused,
-            beside=tuple(each.text[:READ_CHARACTERS] for each in end.alternatives),
+            beside=tuple(text[:READ_CHARACTERS] for text in reply.beside),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
             completed_question=completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,

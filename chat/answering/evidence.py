@@ -49,6 +49,8 @@ WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
 # Between hopeless and answerable the closest passages are shown without the look of an answer.
 ANSWERABLE = 0.6
+# Without an embedder, half of the question's words must stand in a passage.
+ANSWERABLE_BY_WORDS = 0.5
 # Below it not even a language model is asked.
 HOPELESS = 0.1
 # Of eight questions about other things seven stay below it, of 32 others that are not answered one does.
@@ -91,7 +93,7 @@ class Evidence:
 
     @property
     def is_answerable(self) -> bool:
-        return self.probability >= ANSWERABLE
+        return self.probability >= (ANSWERABLE_BY_WORDS if self.by_words else ANSWERABLE)
 
     @property
     def is_near(self) -> bool:

@@ -150,6 +150,13 @@ class Reply:
     first_ms: float | None = None
     last_ms: float = 0.0
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The texts that are shown beside the answer: passages, and the rows of a table."""
+        passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
+        table = self.searched.table if self.searched is not None else None
+        return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
+
 
 async def reply_to(
     question: str,
@@ -205,7 +212,7 @@ class AnswerMeasurement:
         if reply.searched is not None:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)
-        self._grade(result, question, reply.end)
+        self._grade(result, question, reply.end, reply.beside)
         # A stand-in makes the run unreliable, so judging it would waste tokens.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
@@ -250,7 +257,7 @@ class AnswerMeasurement:
             result.cost = usage.cost
         return result
 
-    def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed) -> None:
+    def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed, beside: Sequence[str]) -> None:
         """Grade the answer by what it must and must not contain, and by its length."""
         expected = question.expectations
         if not expected.says_of_text:
@@ -262,7 +269,7 @@ class AnswerMeasurement:
             refused=end.refused,
             expected=expected,
             cites_expected=cites_expected,
-            beside=[each.text for each in end.alternatives],
+            beside=beside,
         )
         result.expectations = graded.points / MOST_POINTS
         unmet = {

@@ -25,7 +25,8 @@ HANDLED = {
     "deliveries": ["deliver_webhook"],
     "judgements": ["judge_answer", "measure_evaluation_run", "try_model"],
     "maintenance": [
-        "sweep", "reconcile", "request_due_sources", "request_forgotten", "forget_deleted_documents", "delete_old"
+        "sweep", "reconcile", "request_due_sources", "request_forgotten", "forget_deleted_documents", "delete_old",
+        "try_embedder",
     ],
 }  # fmt: skip
 

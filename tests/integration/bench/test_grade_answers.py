@@ -70,7 +70,7 @@ def test_what_is_not_there_is_told(questions, monkeypatch):
         graded(questions, url="http://127.0.0.1:1")
 
 
-ANSWER = {"answer": "3450 g [1]", "refused": False, "completed_question": "", "conversation": "c-1"}
+ANSWER = {"answer": "3450 g [1]", "refused": False, "alternatives": [], "completed_question": "", "conversation": "c-1"}
 CITED = {"citations": [{"document": {"title": "Pumps"}}, {"document": {"title": "Pumps"}}]}
 
 

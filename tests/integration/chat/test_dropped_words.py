@@ -96,8 +96,8 @@ def test_the_right_line_is_quoted(library_of_a_new_site, question, quoted, other
 def library_of_a_new_site(settings, collection, ingest):
     """With the embedder that a site has which names none."""
     settings.EMBEDDER = {}
-    conf.embedder.cache_clear()
+    conf._site_embedder.cache_clear()
     for name, text in TEXTS.items():
         ingest(collection, name, text)
     yield
-    conf.embedder.cache_clear()
+    conf._site_embedder.cache_clear()

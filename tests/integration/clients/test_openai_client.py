@@ -60,7 +60,11 @@ def test_a_completion_is_a_cited_answer(client, site, rows):
     assert {"statements", "confidence", "notice", "degraded", "conversation"} <= set(beside)
     with rows():
         answer = Answer.objects.get(pk=beside["answer_id"])
-        assert (answer.status, answer.question, answer.text) == ("completed", QUESTION, said(completion))
+        assert (answer.status, answer.question, answer.text) == (
+            "completed",
+            QUESTION,
+            said(completion).partition("\n\nAlso in the documents:")[0],
+        )
         assert completion.id == f"chatcmpl-{answer.pk.hex}"
         assert (answer.conversation.owner, answer.conversation.visitor) == (None, "")
 

@@ -209,3 +209,8 @@ def test_only_the_best_passage_of_a_source_is_looked_at():
 
 def test_a_passage_without_words_has_no_nearest_place():
     assert nearest_unit("pump", source("---")) is None
+
+
+def test_half_of_the_words_answer_where_there_are_no_vectors():
+    assert weigh(trace({1: (None, 0.5)}), [source("The pump.")], None).is_answerable
+    assert not weigh(trace({1: (None, 0.4)}), [source("The pump.")], None).is_answerable
