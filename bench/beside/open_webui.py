@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +31,9 @@ class OpenWebUI:
             files = {"file": (name.replace("/", "_"), text.encode(), "text/markdown")}
             response = self._client.post("/api/v1/files/", files=files, params={"process_in_background": "false"})
             file = response.raise_for_status().json()
-            self._post(f"/api/v1/knowledge/{made['id']}/file/add", {"file_id": file["id"]})
+            added = self._client.post(f"/api/v1/knowledge/{made['id']}/file/add", json={"file_id": file["id"]})
+            if added.status_code != httpx2.codes.OK:
+                print(f"Open WebUI does not take {name}: {added.text[:200]}", file=sys.stderr)
         return str(made["id"])
 
     def search(self, collection: str, question: str) -> tuple[Sequence[str], float]:

@@ -166,6 +166,9 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
+    if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
+        # A table is the nearest of what is far away.
+        draft.table = None
     if draft.table is not None:
         text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
     elif evidence.is_near:

@@ -45,7 +45,7 @@ def test_documents_are_added_and_read(own_site, page):
     own_site.sign_in(page)
     page.get_by_role("link", name="Manage documents").click()
     page.goto(f"{own_site.url}/admin/retrieval/document/add/")
-    page.select_option("#id_collection", label="Handbook")
+    page.select_option("#id_collection", label="Lingo language reference")
     page.set_input_files(
         "#id_file",
         [

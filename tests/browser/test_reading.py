@@ -66,11 +66,11 @@ def test_a_document_leads_back_to_its_answer_and_to_a_question_about_it(site, pa
     expect(collections).to_be_hidden()
     only.uncheck()
     collections.select_option("")
-    turn = ask(page, "Who can see the debug panel?")
+    turn = ask(page, ADD_VAR)
     expect(turn.locator(".answer")).to_have_class("answer is-complete")
     expect(only).to_have_count(0)
     collections.select_option("parts")
-    expect(ask(page, "Who can see the debug panel?").locator(".answer")).to_have_class("answer is-refused")
+    expect(ask(page, ADD_VAR).locator(".answer")).to_have_class("answer is-refused")
     page.get_by_role("button", name="Ask all documents").click()
     expect(page.locator(".turn:last-child .answer")).to_have_class("answer is-complete")
     assert in_all_looks(page) == []
@@ -101,7 +101,7 @@ def test_an_edited_question_begins_a_branch(site, page):
 
 
 def test_follow_ups_are_answered(site, page):
-    page.goto(site.url)
+    page.goto(f"{site.url}/?collection=handbook")
     first = "Who can see the debug panel?"
     assert 1 <= ask(page, first).locator(".follow-ups button").count() <= 3
     page.reload()
@@ -149,7 +149,7 @@ def test_the_chat_speaks_dutch(site, visitor):
     # Written by the site while it answers, not by a page: that is another place to lose the reader's language.
     dutch.goto(site.url)
     turn = ask(dutch, "Wie won de Ronde van Vlaanderen in 1969?")
-    expect(turn).to_contain_text(re.compile("De documenten (geven geen antwoord op deze vraag|zeggen dit niet)\\."))
+    expect(turn).to_contain_text(re.compile("De documenten (geven geen antwoord op deze vraag|beantwoorden dit misschien niet)\\."))
 
 
 def test_the_library_and_help_can_be_read_by_anybody(site, page):

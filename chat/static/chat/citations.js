@@ -108,10 +108,12 @@
   body.addEventListener("click", (event) => {
     const link = event.detail === 0 && event.target.closest(".turn a[href^='/documents/']");
     if (!link) return;
-    const left = `#${turnOf(link).id} a[href="${CSS.escape(link.getAttribute("href"))}"]`;
+    const turn = turnOf(link);
+    const left = { turn: turn.id, link: [...turn.querySelectorAll("a[href]")].indexOf(link) };
     history.replaceState({ ...history.state, left }, "");
   });
-  if (history.state?.left) document.querySelector(history.state.left)?.focus({ preventScroll: true });
+  const left = history.state?.left;
+  if (left) document.getElementById(left.turn)?.querySelectorAll("a[href]")[left.link]?.focus({ preventScroll: true });
 
   // The sources come anew with the answer's end: a list that was opened stays open. Focus is kept by htmx, by its id.
   let opened = "";
