@@ -9,6 +9,7 @@ from chat.answering.passage import Excerpt, cut_excerpt, render
 from chat.answering.units import QuotableUnit
 from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
+from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
@@ -85,7 +86,8 @@ def find_snippet(question: str, passage: Passage) -> str:
     """Return the sentence, item or row of a passage with most of the question's words; the first one of those."""
     text, asked = passage.content, stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
-    return max((text[start:end] for start, end in spans), key=lambda each: len(asked & stem_set(each)), default="")
+    sentences = (text[start:end] for start, end in spans)
+    return max(sentences, key=lambda each: len(asked & stem_set(strip_markup(each, all_links=True))), default="")
 
 
 def as_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:

@@ -20,6 +20,8 @@ from chat.models import Citation
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
 from retrieval.tables.lexicon import label_of
+from retrieval.text.block_items import read_cells
+from retrieval.text.markup import open_notes, strip_markup
 
 # A table's row as extraction wrote it, ``column: value; column: value``, laid out a column a line. Pure.
 
@@ -118,6 +120,7 @@ _OF_CITATION = (
 )
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
+_ROW = re.compile(r"[ \t]*+\|(?![-:| \t]+$)[^\n]*\|[ \t]*+")
 _SIGNS = (
     (re.compile(r"^[ \t]*+(?:```.*|(?=(?:[ \t:|]|-(?!-))*--)[ \t:|-]*+)$", re.MULTILINE), ""),
     (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
@@ -259,8 +262,12 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The words of Markdown on one line, without the signs of headings, emphasis, code, tables and records."""
-    text = show_records(text)
+    """The words of Markdown on one line, without pictures and addresses, and without the signs of headings, emphasis,
+    code, tables and records.
+    """
+    lines = strip_markup(open_notes(text), all_links=True).split("\n")
+    rows = (" · ".join(filter(None, read_cells(line))) if _ROW.fullmatch(line) else line for line in lines)
+    text = show_records("\n".join(rows))
     for pattern, replacement in _SIGNS:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

@@ -200,6 +200,45 @@ def test_tags_of_templates_are_not_shown_but_in_code():
     assert quoted("the menu", source(text)).text == "Set it in the menu , with `{% raw %}` or . [1]"
 
 
+def test_links_beside_the_document_and_pictures_are_not_shown():
+    text = """You can set [the pump's weight](../settings.md#weight) here,[^1] in grams.
+
+!!! tip "Shortcut"
+    Press [the key](https://keys.example/).
+
+    ```sh
+    pump --weight ![x](y)
+    ```
+
+![Screenshot](img/weight.png){ class="shadow" }
+
+It is saved at once.
+"""
+    quotation = quoted("set the weight", source(text))
+    assert quotation.text == (
+        "You can set the pump's weight here, in grams.\n\n**Shortcut**\n\nPress [the key](https://keys.example/).\n\n"
+        "```sh\npump --weight ![x](y)\n```\n\nIt is saved at once. [1]"
+    )
+    assert marked(quotation) == "You can set the pump's weight here, in grams."
+
+
+def test_the_address_of_a_link_is_not_about_the_question():
+    text = "Avoid [limits](faq.md#why-does-my-server-need-memory) at all. It takes 3 GB of memory.\n"
+    assert marked(quoted("how much memory does my server need", source(text))) == "It takes 3 GB of memory."
+
+
+def test_steps_below_the_title_of_a_tab_are_no_code():
+    text = '=== "The menu"\n\n     1. Open the menu.\n     2. Choose [*save*](save.md).\n\nThen it is saved.\n'
+    assert quoted("choose save", source(text)).text.endswith(
+        "**The menu**\n\n1. Open the menu.\n2. Choose *save*.\n\nThen it is saved. [1]"
+    )
+
+
+def test_a_picture_and_the_title_of_a_tab_are_no_place_to_quote():
+    text = '=== "The menu"\n\n    ![The menu of the pump](menu.png)\n\n    Choose *Save*.\n'
+    assert "Choose" in marked(quoted("the menu of the pump", source(f"{text}\nAnd so on.\n")))
+
+
 def test_a_table_of_contents_is_no_answer():
     contents = (
         "# Guide\n\n- [Installing the pump](#installing)\n  - [Installing on Debian](debian.md)\n- [Removing it](#rm)\n"

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from chat.answering.citations import find_markers
-from chat.pages.cards import Cited
+from chat.pages.cards import Cited, plain
 from chat.pages.rendering import (
     Doubt,
     Lines,
@@ -414,3 +414,16 @@ def test_copied_text_says_which_sentences_are_in_doubt():
     )
     assert add_doubt_remarks(CHECKED, ()) == CHECKED
     assert add_doubt_remarks("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"
+
+
+@pytest.mark.parametrize(
+    ("quote", "snippet"),
+    [
+        ("See [the **menu**](../menu.md) or [us](https://a.example/).", "See the menu or us."),
+        ('2. Click it ![Screen](a.png){ class="shadow" }', "2. Click it"),
+        ("| viewer | except private |      |    | no |", "viewer · except private · no"),
+        ('!!! danger ""\n    Mind it.', "Mind it."),
+    ],
+)
+def test_a_snippet_is_words_alone(quote, snippet):
+    assert plain(quote) == snippet
