@@ -15,7 +15,9 @@ _TARGET = r"[^\s()]{0,1000}+(?:\([^\s()]{0,100}+\)[^\s()]{0,100}+)?(?:[ \t]++\"[
 _LINK = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\({_TARGET}")
 _LINK_BESIDE = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\((?!https?://|mailto:|//){_TARGET}")
 # {: .wide } of Kramdown, { class="wide" } of Python-Markdown, {#place} of both and of Hugo.
-_ATTRIBUTES = re.compile(r"[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}")
+_ATTRIBUTES = re.compile(
+    r"(?<![ \t])[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}"
+)
 _FOOTNOTE = re.compile(r"\[\^[\w-]{1,40}+\](?::[ \t])?")
 _TAG = re.compile(
     r"</?(?:a|abbr|b|br|center|details|div|em|font|i|img|kbd|mark|p|small|span|strong|sub|summary|sup|u)"
