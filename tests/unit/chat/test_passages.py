@@ -161,6 +161,13 @@ def test_no_place_is_shown_twice():
     assert not quote("weigh the pump", both, evidence(0.9, 0.9)).alternatives
 
 
+def test_the_same_words_of_two_documents_are_shown_once():
+    text = "It weighs [3450 g](weights.md).\n\nIt is sold in Utrecht.\n"
+    copy, other = source(text, marker=2, score=0.9), source("It weighs little.", marker=3, score=0.8)
+    found = quoted("weighs", source(text), copy, other)
+    assert [each.text for each in found.alternatives] == ["It weighs little."]
+
+
 def test_an_alternative_has_no_marker_and_names_its_place():
     text = "## Size\n\nIt measures 20 cm.\n\n## Colour\n\nIt is green.\n"
     (other,) = quote(
