@@ -325,7 +325,7 @@ def _prose(text: str) -> str:
         if code is not None:
             pieces.append(text[code.start : code.end])
             position = code.end
-    return quote_for_answer("".join(pieces))
+    return quote_for_answer("".join(pieces).lstrip("\n"))
 
 
 def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:

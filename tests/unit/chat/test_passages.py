@@ -236,9 +236,16 @@ def test_the_address_of_a_link_is_not_about_the_question():
 
 def test_steps_below_the_title_of_a_tab_are_no_code():
     text = '=== "The menu"\n\n     1. Open the menu.\n     2. Choose [*save*](save.md).\n\nThen it is saved.\n'
-    assert quoted("choose save", source(text)).text.endswith(
-        "**The menu**\n\n1. Open the menu.\n2. Choose *save*.\n\nThen it is saved. [1]"
-    )
+    quotation = quoted("choose save", source(text))
+    assert quotation.text.strip() == quotation.text
+    assert quotation.text.endswith("**The menu**\n\n1. Open the menu.\n2. Choose *save*.\n\nThen it is saved. [1]")
+
+
+def test_an_excerpt_that_opens_a_note_begins_with_its_title():
+    text = '# Membership\n\n??? question "How do I join?"\n\n    You sign in.\n'
+    quotation = quoted("join", source(text))
+    assert quotation.text == "**How do I join?**\n\nYou sign in. [1]"
+    assert quotation.text[quotation.citations[0].marker_start :] == "[1]"
 
 
 def test_a_picture_and_the_title_of_a_tab_are_no_place_to_quote():
