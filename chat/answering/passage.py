@@ -73,23 +73,29 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
     section = list(unit.section.blocks)
     first, last = 0, len(section) - 1
-    if _fits(section):
+    if _fits(unit.source, section):
         sections = _with_further_sections(unit, LONGEST_PROSE if is_card else 0)
         if len(sections) > 1:
             return _across_sections(question, unit, sections)
     else:
         at = section.index(unit.block)
         first, last = _with_announced(unit.source, section, at, at)
-        if section[last].end - section[first].start > LONGEST_BLOCK:
+        if _length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
             return _within_block(unit)
-        first, last = _grown(section, first, last)
+        first, last = _grown(unit.source, section, first, last)
     spans = _clipped(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
     is_cut = section[last].end > unit.source.block.end
     return _with_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
 
 
-def _fits(blocks: Sequence[Block]) -> bool:
-    length = blocks[-1].end - blocks[0].start
+def _length(source: ContextSource, start: int, end: int) -> int:
+    """How many characters a reader sees: addresses of links are not shown."""
+    text = text_of(source, start, end)
+    return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
+
+
+def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
+    length = _length(source, blocks[0].start, blocks[-1].end)
     return length <= (LONGEST_PROSE if len(blocks) > 1 or blocks[0].kind is BlockKind.PARAGRAPH else LONGEST_BLOCK)
 
 
@@ -100,13 +106,15 @@ def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence
     sections, best = sections_of(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
     inside = [n for n, each in enumerate(sections) if each.blocks[0].start < best.end and each.end > best.start]
-    if first in inside and sections[inside[-1]].end - sections[inside[0]].blocks[0].start <= longest_passage:
+    if first in inside and (
+        _length(unit.source, sections[inside[0]].blocks[0].start, sections[inside[-1]].end) <= longest_passage
+    ):
         first, last = inside[0], inside[-1]
     level = unit.section.level
     for each in sections[last + 1 :]:
         if level is None or each.level is None or each.level <= level:
             break
-        if each.end - sections[first].blocks[0].start > LONGEST_OPENING:
+        if _length(unit.source, sections[first].blocks[0].start, each.end) > LONGEST_OPENING:
             break
         last += 1
     return sections[first : last + 1]
@@ -146,11 +154,11 @@ def _introduces(block: Block, following: Block) -> bool:
     return is_short and following.kind is BlockKind.TABLE
 
 
-def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
+def _grown(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
     """The range of blocks, extended by blocks before it, then by blocks after it, as far as they fit."""
-    while first > 0 and section[last].end - section[first - 1].start <= LONGEST_PROSE:
+    while first > 0 and _length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
         first -= 1
-    while last + 1 < len(section) and section[last + 1].end - section[first].start <= LONGEST_PROSE:
+    while last + 1 < len(section) and _length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE:
         last += 1
     return first, last
 

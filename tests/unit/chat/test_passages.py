@@ -229,6 +229,12 @@ It is saved at once.
     assert marked(quotation) == "You can set the pump's weight here, in grams."
 
 
+def test_addresses_of_links_take_no_room_of_an_excerpt():
+    places = "".join(f"- The [folder {number}](../../{'long-' * 30}address.md)\n" for number in range(8))
+    text = f"# Restoring\n\nTo restore it, the files are needed.\n\nHave these as well:\n\n{places}"
+    assert "folder 7" in quoted("restore files", source(text)).text
+
+
 def test_the_address_of_a_link_is_not_about_the_question():
     text = "Avoid [limits](faq.md#why-does-my-server-need-memory) at all. It takes 3 GB of memory.\n"
     assert marked(quoted("how much memory does my server need", source(text))) == "It takes 3 GB of memory."
