@@ -27,6 +27,7 @@ from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
+from retrieval.text.markup import strip_markup
 from retrieval.types import GIVEN_QUESTION, Retriever
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     """Return that one of the units which is closest to the question; see :func:`nearest_unit`."""
     if len(units) < 2:
         return next(iter(units), None)
-    texts = [stem_set(unit.heading, unit.table_head, unit.text) for unit in units]
+    texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     weights = {stem: stem_weight(sum(stem in held for held in texts), len(texts)) for stem in stems(question)}
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
@@ -254,7 +255,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         # What opens a section is about its heading: of blocks that hold the same words, the first one is meant.
         asked = _stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
-        return max(alike, key=lambda unit: (asked & _stretches(unit.text)).total())
+        return max(alike, key=lambda unit: (asked & _stretches(strip_markup(unit.text, all_links=True))).total())
     if not by_meaning:
         return first[0]
     first = first[:MOST_COMPARED]

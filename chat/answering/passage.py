@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from textwrap import dedent
 
 from chat.answering.citations import find_code, quote_for_answer
@@ -16,6 +17,7 @@ from chat.answering.words import stems
 from chat.types import ContextSource
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import read_cells, split_items
+from retrieval.text.markup import open_notes, opens_note, strip_markup
 from retrieval.text.sentences import split_sentences
 
 Span = tuple[int, int]
@@ -71,23 +73,29 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
     section = list(unit.section.blocks)
     first, last = 0, len(section) - 1
-    if _fits(section):
+    if _fits(unit.source, section):
         sections = _with_further_sections(unit, LONGEST_PROSE if is_card else 0)
         if len(sections) > 1:
             return _across_sections(question, unit, sections)
     else:
         at = section.index(unit.block)
         first, last = _with_announced(unit.source, section, at, at)
-        if section[last].end - section[first].start > LONGEST_BLOCK:
+        if _length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
             return _within_block(unit)
-        first, last = _grown(section, first, last)
+        first, last = _grown(unit.source, section, first, last)
     spans = _clipped(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
     is_cut = section[last].end > unit.source.block.end
     return _with_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
 
 
-def _fits(blocks: Sequence[Block]) -> bool:
-    length = blocks[-1].end - blocks[0].start
+def _length(source: ContextSource, start: int, end: int) -> int:
+    """How many characters a reader sees: addresses of links are not shown."""
+    text = text_of(source, start, end)
+    return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
+
+
+def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
+    length = _length(source, blocks[0].start, blocks[-1].end)
     return length <= (LONGEST_PROSE if len(blocks) > 1 or blocks[0].kind is BlockKind.PARAGRAPH else LONGEST_BLOCK)
 
 
@@ -98,13 +106,15 @@ def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence
     sections, best = sections_of(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
     inside = [n for n, each in enumerate(sections) if each.blocks[0].start < best.end and each.end > best.start]
-    if first in inside and sections[inside[-1]].end - sections[inside[0]].blocks[0].start <= longest_passage:
+    if first in inside and (
+        _length(unit.source, sections[inside[0]].blocks[0].start, sections[inside[-1]].end) <= longest_passage
+    ):
         first, last = inside[0], inside[-1]
     level = unit.section.level
     for each in sections[last + 1 :]:
         if level is None or each.level is None or each.level <= level:
             break
-        if each.end - sections[first].blocks[0].start > LONGEST_OPENING:
+        if _length(unit.source, sections[first].blocks[0].start, each.end) > LONGEST_OPENING:
             break
         last += 1
     return sections[first : last + 1]
@@ -144,11 +154,11 @@ def _introduces(block: Block, following: Block) -> bool:
     return is_short and following.kind is BlockKind.TABLE
 
 
-def _grown(section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
+def _grown(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
     """The range of blocks, extended by blocks before it, then by blocks after it, as far as they fit."""
-    while first > 0 and section[last].end - section[first - 1].start <= LONGEST_PROSE:
+    while first > 0 and _length(source, section[first - 1].start, section[last].end) <= LONGEST_PROSE:
         first -= 1
-    while last + 1 < len(section) and section[last + 1].end - section[first].start <= LONGEST_PROSE:
+    while last + 1 < len(section) and _length(source, section[first].start, section[last + 1].end) <= LONGEST_PROSE:
         last += 1
     return first, last
 
@@ -222,6 +232,7 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 # Of Jekyll, Liquid, Hugo and ERB: what they would write there is not known.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n){2,}+")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
@@ -244,18 +255,18 @@ def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
 
 def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
     """The span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently there."""
-    words = quote_for_answer(unit.text.strip())
+    words = _prose(unit.text.strip())
     at = shown.find(words)
     is_all = len(shown) - len(words) <= LONGEST_MARKER
     return None if at < 0 or is_all else (at, at + len(words))
 
 
 def _stretches(excerpt: Excerpt) -> Iterator[str]:
-    """The text of the spans; spans separated only by white space and headings are joined."""
+    """The text of the spans; spans separated only by white space, pictures and the titles of notes are joined."""
     content, offset = excerpt.source.block.content, excerpt.source.block.start
-    stretches = [excerpt.spans[0]]
+    stretches = [(_from_title_of_note(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
-        if content[stretches[-1][1] - offset : start - offset].strip():
+        if _says_something(content[stretches[-1][1] - offset : start - offset]):
             stretches.append((start, end))
         else:
             stretches[-1] = stretches[-1][0], end
@@ -267,6 +278,18 @@ def _stretches(excerpt: Excerpt) -> Iterator[str]:
             if text.strip():
                 pieces.append(_fenced(text) if is_code else _prose(text))
         yield "\n\n".join(pieces)
+
+
+def _from_title_of_note(content: str, start: int) -> int:
+    """Where the title of the note or tab begins that a text opens; the text's own beginning if it opens none."""
+    before = content[:start].rstrip()
+    begin = before.rfind("\n") + 1
+    return begin if opens_note(before[begin:]) else start
+
+
+def _says_something(between: str) -> bool:
+    lines = (line for line in between.split("\n") if not opens_note(line))
+    return bool(strip_markup("\n".join(lines)).strip())
 
 
 def _unfenced_code(source: ContextSource) -> Iterator[Span]:
@@ -300,16 +323,17 @@ def _fenced(code: str) -> str:
 
 def _prose(text: str) -> str:
     """Text without code outside fences, as Markdown; fenced text stays as it is."""
-    text = _dedented(text)
+    text = open_notes(_dedented(text))
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
         upto = len(text) if code is None else code.start
-        prose = _outside_code_spans(text[position:upto], lambda words: _TEMPLATE_TAG.sub("", words))
-        pieces.append(_HEADING.sub(_as_bold, _HTML_TABLE.sub(_table_as_markdown, prose)))
+        prose = _outside_code_spans(text[position:upto], lambda words: strip_markup(_TEMPLATE_TAG.sub("", words)))
+        prose = _HEADING.sub(_as_bold, _HTML_TABLE.sub(_table_as_markdown, prose))
+        pieces.append(_BLANK_LINES.sub("\n\n", prose))
         if code is not None:
             pieces.append(text[code.start : code.end])
             position = code.end
-    return quote_for_answer("".join(pieces))
+    return quote_for_answer("".join(pieces).lstrip("\n"))
 
 
 def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:
@@ -356,11 +380,17 @@ def _as_bold(match: re.Match[str]) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Text cut out of an indented block: its lines lose the indentation that all but the first have."""
+    """Text cut out of an indented block: its lines lose the indentation that all but the first have; with an indented
+    first line, those below it that are indented as much lose as much.
+    """
+    if depth := len(text) - len(text.lstrip(" ")):
+        lines = text.split("\n")
+        inside = list(takewhile(lambda line: not line.strip() or not line[:depth].strip(), lines))
+        return "\n".join([*(line[depth:] for line in inside), *lines[len(inside) :]])
     first, newline, rest = text.partition("\n")
     indents = [len(line) - len(line.lstrip()) for line in rest.split("\n") if line.strip()]
     depth = min(indents, default=0)
-    if not depth or first[:1].isspace():
+    if not depth:
         return text
     return first + newline + "\n".join(line[depth:] if line[:depth].isspace() else line for line in rest.split("\n"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
@@ -9,6 +10,7 @@ from chat.answering.passage import Excerpt, cut_excerpt, render
 from chat.answering.units import QuotableUnit
 from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
+from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
@@ -20,6 +22,7 @@ MOST_ALTERNATIVES = 3
 SURE, NEARLY_SURE = 1.0, 0.5
 # An excerpt that shows less than this of its passage is followed by the whole passage.
 SHOWN_SHARE = 0.6
+_WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
@@ -55,16 +58,22 @@ def cut_results(
     """Yield what is shown of each result, in order, and the place in it closest to the question.
 
     All are cards, except the first one of a question that ``is_answered``. Results without anything to quote are left
-    out, and those whose closest place an earlier one shows.
+    out, and those whose closest place an earlier one shows, or all of whose words, as copies of a document have.
     """
     shown: list[Excerpt] = []
+    told: list[str] = []
     for result in rank_results(question, results, evidence):
         # Vectors of sentences cost as much as the search: the first passage alone is worth them.
         unit = nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
-        shown.append(cut_excerpt(question, unit, is_card=bool(shown) or not is_answered))
-        yield shown[-1], unit
+        excerpt = cut_excerpt(question, unit, is_card=bool(shown) or not is_answered)
+        words = " ".join(_WORD.findall(render(excerpt, is_cited=False)))
+        if any(words in each for each in told):
+            continue
+        shown.append(excerpt)
+        told.append(words)
+        yield excerpt, unit
 
 
 def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
@@ -85,7 +94,8 @@ def find_snippet(question: str, passage: Passage) -> str:
     """Return the sentence, item or row of a passage with most of the question's words; the first one of those."""
     text, asked = passage.content, stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
-    return max((text[start:end] for start, end in spans), key=lambda each: len(asked & stem_set(each)), default="")
+    sentences = (text[start:end] for start, end in spans)
+    return max(sentences, key=lambda each: len(asked & stem_set(strip_markup(each, all_links=True))), default="")
 
 
 def as_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:

@@ -20,6 +20,7 @@ from chat.answering.citations import find_code
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
+from retrieval.text.markup import opens_note, strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.text.terms import spell_out
 
@@ -116,7 +117,11 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
         for block in section.blocks:
             for start, end, kind, table_head in _cut(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
-                if len(_WORD.findall(spell_out(text))) < 2 or _CONTENTS.fullmatch(text):
+                if (
+                    len(_WORD.findall(spell_out(strip_markup(text)))) < 2
+                    or _CONTENTS.fullmatch(text)
+                    or opens_note(text)
+                ):
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
                 heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading

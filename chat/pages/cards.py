@@ -20,6 +20,8 @@ from chat.models import Citation
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
 from retrieval.tables.lexicon import label_of
+from retrieval.text.block_items import read_cells
+from retrieval.text.markup import open_notes, strip_markup
 
 # A table's row as extraction wrote it, ``column: value; column: value``, laid out a column a line. Pure.
 
@@ -118,6 +120,7 @@ _OF_CITATION = (
 )
 _EXCERPT_CHARACTERS = 260
 _PREVIEW_CHARACTERS = 420
+_ROW = re.compile(r"[ \t]*+\|(?![-:| \t]+$)[^\n]*\|[ \t]*+")
 _SIGNS = (
     (re.compile(r"^[ \t]*+(?:```.*|(?=(?:[ \t:|]|-(?!-))*--)[ \t:|-]*+)$", re.MULTILINE), ""),
     (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
@@ -259,8 +262,12 @@ def place(collection: str, section: str, page: int | None, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The words of Markdown on one line, without the signs of headings, emphasis, code, tables and records."""
-    text = show_records(text)
+    """The words of Markdown on one line, without pictures and addresses, and without the signs of headings, emphasis,
+    code, tables and records.
+    """
+    lines = strip_markup(open_notes(text), all_links=True).split("\n")
+    rows = (" · ".join(filter(None, read_cells(line))) if _ROW.fullmatch(line) else line for line in lines)
+    text = show_records("\n".join(rows))
     for pattern, replacement in _SIGNS:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())
@@ -281,23 +288,42 @@ def build_cited(citation: Citation) -> Cited:
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """The text of an answer (in the form of chat.streaming.payloads.completed), its alternatives and suggested
-    questions; of an approved answer also who approved it.
+    """The text of an answer (in the form of chat.streaming.payloads.completed), its table, its alternatives and
+    suggested questions; of an approved answer also who approved it.
 
     It begins with the answer's own text, so that the offsets of its markers stay valid.
     """
     parts = [answer["answer"]]
+    if (table := answer.get("table")) and not shows_rows(answer["answer"]):
+        parts.append(_table_text(table))
     others = result_cards(answer["alternatives"])
     if others and not answer["refused"]:
         parts.append(_("Also in the documents:"))
     for other in others:
-        quote = "\n".join(f"> {line}".rstrip() for line in other.quote.splitlines())
+        quote = "\n".join(f"> {line}".rstrip() for line in _quote_text(other.quote).splitlines())
         parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
     if approved := answer.get("approved"):
         parts.append(approved_line(approved["by"], date.fromisoformat(approved["on"])))
     return "\n\n".join(parts)
+
+
+def shows_rows(text: str) -> bool:
+    """Whether an answer's text has rows of a table, which are then not shown twice."""
+    return "\n|---" in text
+
+
+def _table_text(table: Mapping[str, Any]) -> str:
+    """A table shown as a result, as Markdown below what it is."""
+    lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+    written = [" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines]
+    rows = "\n".join(f"| {line} |" for line in written)
+    return f"{table['caption']}: {table['summary']}\n\n{rows}"
+
+
+def _quote_text(quote: str) -> str:
+    return plain(quote) if _ROW.fullmatch(quote.strip()) else strip_markup(quote)
 
 
 def approved_line(by: str, on: date) -> str:

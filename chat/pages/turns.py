@@ -25,6 +25,7 @@ from chat.pages.cards import (
     build_cited,
     plain,
     result_cards,
+    shows_rows,
     source_cards,
 )
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
@@ -116,7 +117,7 @@ class ShownTurn:
     @property
     def has_rows(self) -> bool:
         """Whether the answer's text shows rows of the table, which are then not shown twice."""
-        return "\n|---" in self.answer.text
+        return shows_rows(self.answer.text)
 
     @property
     def cited_sources(self) -> tuple[SourceCard, ...]:

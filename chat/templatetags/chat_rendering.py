@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chat.answering.addresses import find_addresses
 from chat.answering.words import stems, stems_of_word
 from chat.models import Conversation
 from chat.pages.cards import ResultCard
@@ -27,7 +28,8 @@ def answer_body(turn: ShownTurn) -> SafeString:
 
 @register.filter
 def result_body(result: ResultCard) -> SafeString:
-    return answer_html(result.text, ())
+    # The text is the document's own, so that all of its addresses may be linked.
+    return answer_html(result.text, (), addresses=find_addresses(result.text))
 
 
 @register.filter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from functools import partial, reduce
 from operator import or_
@@ -21,11 +22,12 @@ from retrieval.models import DocumentText, Table
 from retrieval.tables.answering import describe
 from retrieval.tables.choosing import Nearness, TableChoice, choose, weigh_names
 from retrieval.tables.filters import write_filter
+from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.lexicon import label_of
+from retrieval.tables.lexicon import key_of, label_of
 from retrieval.tables.results import ShownTable, TableDocument
 from retrieval.tables.stored_tables import find_candidates
-from retrieval.tables.table_reading import plain_cell
+from retrieval.tables.table_reading import show_cell
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 # A table is shown whose place among the hits and whose named columns and cells weigh so much together.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
+_UNNAMED = re.compile(r"column \d+")
 
 
 def show_table(
@@ -105,14 +108,19 @@ def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()
     if text is None or len(cells) != len(ordinals):
         return None
-    rows = tuple(
-        tuple(_shorten(plain_cell(text[slice(*cells[ordinal][column])])) for column in choice.columns)
-        for ordinal in ordinals
-    )
+    shown = {
+        column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
+    }
+    # A column without a name and without a cell shows nothing.
+    shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
+    rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
-    columns = tuple(label_of(known.columns[column].name) for column in choice.columns)
+    columns = tuple(label_of(known.columns[column].name) for column in shown)
     sorted_by = label_of(known.columns[choice.order].name) if choice.order is not None else ""
-    conditions = tuple(describe(condition, known, language) for condition in choice.conditions)
+    conditions = tuple(
+        describe(each, known, language, is_part=_names_parts(each, shown[each.column][: choice.matched]))
+        for each in choice.conditions
+    )
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         summary = _summarise(choice, conditions, sorted_by, table.row_count)
     return ShownTable(
@@ -128,6 +136,11 @@ def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -
         conditions=conditions,
         summary=summary,
     )
+
+
+def _names_parts(condition: Condition, cells: Sequence[str]) -> bool:
+    """Whether the words of a condition are not the whole of each cell that meets it."""
+    return condition.operator == "is" and any(key_of(cell) not in condition.values for cell in cells)
 
 
 def _shorten(cell: str) -> str:

@@ -20,7 +20,7 @@ from retrieval.tables.lexicon import show_name
 from retrieval.tables.matching_rows import is_understood
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import find_candidates, load_table_of
-from retrieval.tables.table_reading import plain_cell
+from retrieval.tables.table_reading import show_cell
 from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
         places = [columns.index(column) for column in (computed.answer, *reading.shown)]
         answering = rows[:1] if computed.operation is Operation.COMPARE else rows
         texts = [row.cells[place].text.strip() for row in answering for place in places]
-        answers = tuple(dict.fromkeys(map(plain_cell, texts) if is_markup else texts))
+        answers = tuple(dict.fromkeys(map(show_cell, texts) if is_markup else texts))
     return TableResult(
         operation=computed.operation,
         document_id=table.document_id,
@@ -153,9 +153,12 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
     return [subject], [column for column in asked_for if column is not None and column != subject]
 
 
-def describe(condition: Condition, known: KnownTable, language: str) -> str:
+def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
+    """The condition as it is read; ``is_part`` says that cells meet it which say more than its words."""
     name = show_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")
+    if is_part and not condition.is_negated:
+        sign = "bevat" if language == "nl" else "contains"
     value = condition.values[0]
     if known.columns[condition.column].kind == "boolean":
         yes, no = ("ja", "nee") if language == "nl" else ("yes", "no")

@@ -64,6 +64,9 @@ def singular(word: str) -> str:
     return _TWICE.sub(r"\1", word)
 
 
+_ABBREVIATED = re.compile(r"[A-Z]{2}")
+
+
 @functools.lru_cache(maxsize=20_000)
 def key_of(text: str) -> str:
     """What two spellings of a cell, or of words of a question, have in common: MX-9920-W, mx 9920 w; pump, pumps."""
@@ -88,9 +91,9 @@ def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
 
 
 def show_name(name: str) -> str:
-    """A column's name as it is read: ``max_pressure_bar`` is max pressure."""
+    """A column's name as it is read: ``max_pressure_bar`` is max pressure; names such as RPM and WebDAV stay."""
     name = name.strip()
-    if " " in name or (name[:1].isupper() and name[1:].islower() and "_" not in name):
+    if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name
     words = list(words_of_name(name))
     if len(words) > 1 and words[-1] in _UNITS_LAST:

@@ -206,7 +206,6 @@ _FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 _MARKUP = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|[`*]|(?<!\w)__?|__?(?!\w)")
 
-
 CAPTION_SEPARATOR = " › "
 _MARKUP_SIGNS = frozenset("[`*_\\")
 
@@ -311,6 +310,12 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
         start = left + 1 + len(raw) - len(raw.lstrip())
         cells.append((offset + begin + start, offset + begin + max(start, left + 1 + len(raw.rstrip()))))
     return TableGridRow(offset + begin, offset + begin + len(stripped), tuple(cells))
+
+
+def show_cell(text: str) -> str:
+    """A cell as it is read: without Markdown's marks. One sign that stands alone marks nothing: ``name:"IMG_*"``."""
+    lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
+    return plain_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 
 
 def plain_cell(text: str) -> str:

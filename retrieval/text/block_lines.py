@@ -10,6 +10,7 @@ from enum import IntEnum
 from itertools import pairwise
 
 from retrieval.text.extracted import find_line_starts
+from retrieval.text.markup import opens_note
 
 _BULLET = re.compile(r"[-*+•‣◦▪●·–](?=\s)|[•‣◦▪●]")
 _NUMBER = re.compile(
@@ -20,10 +21,10 @@ _NUMBER = re.compile(
 _TAGS = re.compile(r"(?:</?[A-Za-z!](?![\w.+-]*+:/)[^<>]{0,500}>\s*+)++")
 _LINK_TARGET = re.compile(r"\[(?!\^)[^\[\]]{1,200}\]:\s*+\S")
 _IMAGES = re.compile(
-    r"(?:\[?!\[[^\[\]]{0,300}\](?:\([^()]{0,1000}\)|\[[^\[\]]{0,100}\])(?:\]\([^()]{0,1000}\))?\s*+)++"
+    r"(?:\[?!\[[^\[\]]{0,300}\](?:\([^()]{0,1000}\)|\[[^\[\]]{0,100}\])(?:\]\([^()]{0,1000}\))?"
+    r"(?:\{[^{}\n]{0,200}\})?\s*+)++"
 )
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`]*+)$")
-_ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+\w|:::")
 _DELIMITER = frozenset("|-: \t")
 _FIELD = re.compile(r"([^:;.!?|]{1,80}): ")
 _NEXT_FIELD = re.compile(r"; [^:;.!?|]{1,80}: ")
@@ -80,8 +81,8 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    """The mark that opens a note. The note's text is indented below it, or ends at another mark."""
-    return _ADMONITION.match(body) is not None
+    """The mark that opens a note or a tab. Its text is indented below it, or ends at another mark."""
+    return body.startswith(":::") or opens_note(body)
 
 
 def read_field(body: str) -> str:

@@ -32,7 +32,7 @@ from retrieval.text.block_lines import (
 from retrieval.text.sentences import split_sentences, strip_range
 
 # To be raised when blocks are found differently: documents are then read again.
-BLOCKS_VERSION = "3"
+BLOCKS_VERSION = "4"
 # No document of people has more; it bounds the memory that one made for the purpose can take.
 MOST_BLOCKS = 500_000
 # Read at once, for the same reason. A section longer than this is cut between two lines.

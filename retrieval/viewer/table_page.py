@@ -14,7 +14,7 @@ from retrieval.tables.filters import filter_rows, parse_filter, sort_rows
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import label_of
 from retrieval.tables.stored_tables import load_known
-from retrieval.tables.table_reading import CAPTION_SEPARATOR, plain_cell
+from retrieval.tables.table_reading import CAPTION_SEPARATOR, show_cell
 
 ROWS_A_PAGE = 100
 LONGEST_FILTER = 200
@@ -109,7 +109,7 @@ def _cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> list[lis
     places = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     return [
         [
-            (plain_cell(text[start:end]), column.kind == "number")
+            (show_cell(text[start:end]), column.kind == "number")
             for column, (start, end) in zip(known.columns, places[ordinal], strict=True)
         ]
         for ordinal in ordinals

@@ -6,7 +6,7 @@ from retrieval.documents.drafts.copying import copy_documents
 from retrieval.infrastructure.recent import Recent
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passage_rows import load_passages
-from retrieval.search.shown_tables import nearness_in
+from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation
@@ -148,3 +148,26 @@ def test_rows_that_match_are_shown_where_no_value_is_asked_for(library):
     result = ask("pump, bronze", library)
     assert (result.operation, result.is_computed, result.answers) == (Operation.ROWS, False, ())
     assert [cells[0] for cells in texts(result)] == ["MX-1", "MX-3"]
+
+
+def show(question, collection):
+    found = load_passages(Chunk.objects.filter(collection=collection).values_list("pk", flat=True))
+    return show_table(question, SearchFilters(collections=(collection.pk,)), list(found.values()), "en")
+
+
+def test_a_shown_table_says_of_its_rows_and_cells_what_is_in_them(collection, ingest):
+    ingest(
+        collection,
+        "filters.md",
+        "# Filters\n\n| Filter | Example | Notes | |\n|---|---|---|---|\n"
+        '| f | f:2.8 | Aperture (F-Number) | |\n| name | name:"IMG_*" | **Names**, without `paths` | |\n',
+    )
+    table = show("which filter is for the aperture", collection)
+    assert "Notes contains aperture" in table.summary
+    # A column without a name and without a cell is left out, and an asterisk that marks nothing stays.
+    assert table.columns == ("Filter", "Notes", "Example")
+    assert ("name", 'name:"IMG_*"', "Names, without paths") in show("a list of filters", collection).rows
+
+
+def test_a_shown_table_says_what_whole_cells_are(library):
+    assert "category = pump" in show("which pump is heavy", library).summary

@@ -161,6 +161,13 @@ def test_no_place_is_shown_twice():
     assert not quote("weigh the pump", both, evidence(0.9, 0.9)).alternatives
 
 
+def test_the_same_words_of_two_documents_are_shown_once():
+    text = "It weighs [3450 g](weights.md).\n\nIt is sold in Utrecht.\n"
+    copy, other = source(text, marker=2, score=0.9), source("It weighs little.", marker=3, score=0.8)
+    found = quoted("weighs", source(text), copy, other)
+    assert [each.text for each in found.alternatives] == ["It weighs little."]
+
+
 def test_an_alternative_has_no_marker_and_names_its_place():
     text = "## Size\n\nIt measures 20 cm.\n\n## Colour\n\nIt is green.\n"
     (other,) = quote(
@@ -198,6 +205,58 @@ def test_what_is_probably_not_answered_is_not_quoted():
 def test_tags_of_templates_are_not_shown_but_in_code():
     text = "Set it {% if x %}in{% endif %} the menu {{< note >}}, with `{% raw %}` or {{ site.name }}.\n"
     assert quoted("the menu", source(text)).text == "Set it in the menu , with `{% raw %}` or . [1]"
+
+
+def test_links_beside_the_document_and_pictures_are_not_shown():
+    text = """You can set [the pump's weight](../settings.md#weight) here,[^1] in grams.
+
+!!! tip "Shortcut"
+    Press [the key](https://keys.example/).
+
+    ```sh
+    pump --weight ![x](y)
+    ```
+
+![Screenshot](img/weight.png){ class="shadow" }
+
+It is saved at once.
+"""
+    quotation = quoted("set the weight", source(text))
+    assert quotation.text == (
+        "You can set the pump's weight here, in grams.\n\n**Shortcut**\n\nPress [the key](https://keys.example/).\n\n"
+        "```sh\npump --weight ![x](y)\n```\n\nIt is saved at once. [1]"
+    )
+    assert marked(quotation) == "You can set the pump's weight here, in grams."
+
+
+def test_addresses_of_links_take_no_room_of_an_excerpt():
+    places = "".join(f"- The [folder {number}](../../{'long-' * 30}address.md)\n" for number in range(8))
+    text = f"# Restoring\n\nTo restore it, the files are needed.\n\nHave these as well:\n\n{places}"
+    assert "folder 7" in quoted("restore files", source(text)).text
+
+
+def test_the_address_of_a_link_is_not_about_the_question():
+    text = "Avoid [limits](faq.md#why-does-my-server-need-memory) at all. It takes 3 GB of memory.\n"
+    assert marked(quoted("how much memory does my server need", source(text))) == "It takes 3 GB of memory."
+
+
+def test_steps_below_the_title_of_a_tab_are_no_code():
+    text = '=== "The menu"\n\n     1. Open the menu.\n     2. Choose [*save*](save.md).\n\nThen it is saved.\n'
+    quotation = quoted("choose save", source(text))
+    assert quotation.text.strip() == quotation.text
+    assert quotation.text.endswith("**The menu**\n\n1. Open the menu.\n2. Choose *save*.\n\nThen it is saved. [1]")
+
+
+def test_an_excerpt_that_opens_a_note_begins_with_its_title():
+    text = '# Membership\n\n??? question "How do I join?"\n\n    You sign in.\n'
+    quotation = quoted("join", source(text))
+    assert quotation.text == "**How do I join?**\n\nYou sign in. [1]"
+    assert quotation.text[quotation.citations[0].marker_start :] == "[1]"
+
+
+def test_a_picture_and_the_title_of_a_tab_are_no_place_to_quote():
+    text = '=== "The menu"\n\n    ![The menu of the pump](menu.png)\n\n    Choose *Save*.\n'
+    assert "Choose" in marked(quoted("the menu of the pump", source(f"{text}\nAnd so on.\n")))
 
 
 def test_a_table_of_contents_is_no_answer():

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from chat.answering.citations import find_markers
-from chat.pages.cards import Cited
+from chat.pages.cards import Cited, plain, whole_text
 from chat.pages.rendering import (
     Doubt,
     Lines,
@@ -414,3 +414,24 @@ def test_copied_text_says_which_sentences_are_in_doubt():
     )
     assert add_doubt_remarks(CHECKED, ()) == CHECKED
     assert add_doubt_remarks("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"
+
+
+@pytest.mark.parametrize(
+    ("quote", "snippet"),
+    [
+        ("See [the **menu**](../menu.md) or [us](https://a.example/).", "See the menu or us."),
+        ('2. Click it ![Screen](a.png){ class="shadow" }', "2. Click it"),
+        ("| viewer | except private |      |    | no |", "viewer · except private · no"),
+        ('!!! danger ""\n    Mind it.', "Mind it."),
+    ],
+)
+def test_a_snippet_is_words_alone(quote, snippet):
+    assert plain(quote) == snippet
+
+
+def test_a_table_shown_as_a_result_is_in_the_text_of_an_answer_once():
+    table = {"caption": "Filters", "summary": "1 of 83 rows.", "columns": ["Filter", "Notes"], "rows": [["f", "a|b"]]}
+    answer = {"answer": "See below. [1]", "alternatives": [], "choices": [], "refused": False, "table": table}
+    rows = "| Filter | Notes |\n| --- | --- |\n| f | a\\|b |"
+    assert whole_text(answer) == f"See below. [1]\n\nFilters: 1 of 83 rows.\n\n{rows}"
+    assert whole_text({**answer, "answer": "| a |\n|---|\n| b |"}) == "| a |\n|---|\n| b |"

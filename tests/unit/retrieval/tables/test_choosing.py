@@ -120,8 +120,8 @@ def test_odd_tables_are_shown_too(source):
 
 
 def test_labels_of_columns_have_their_unit_in_brackets():
-    assert [label_of(name) for name in ("weight_g", "max_pressure_bar", "Full name", "A (m)")] == [
-        "weight (g)", "max pressure (bar)", "Full name", "A (m)"
+    assert [label_of(name) for name in ("weight_g", "max_pressure_bar", "Full name", "A (m)", "WebDAV", "RPM")] == [
+        "weight (g)", "max pressure (bar)", "Full name", "A (m)", "WebDAV", "RPM"
     ]  # fmt: skip
 
 

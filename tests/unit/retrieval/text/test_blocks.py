@@ -120,6 +120,14 @@ HTML_TABLE = "<table>\n <tr><td>1</td></tr>\n\n</table>"
             "!!! note\n    Mind the step.\n\n    And the gap.\n\nOn.",
             ["paragraph:Mind the step.", "paragraph:And the gap.", "paragraph:On."],
         ),
+        (
+            '=== "Menu"\n\n     1. Open it.\n     2. Save.\n\n        ![Menu](menu.png){ class="shadow" }\n\nOn.',
+            ["steps:     1. Open it.\n     2. Save.", "paragraph:On."],
+        ),
+        (
+            '!!!tip ""\n    Mind the step.\n\n![Step](step.png){ .wide }\n\nOn.',
+            ["paragraph:Mind the step.", "paragraph:On."],
+        ),
         # A question has the answer right below it.
         ("# What now?\n\n## Care\n\nOil it.", ["paragraph:Oil it."]),
         ("## What do I bring?\n\n- a\n- b", ["list:- a\n- b"]),
