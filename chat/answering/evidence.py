@@ -83,7 +83,8 @@ class Evidence:
 
     ``by_words`` is true if meaning was not used, because the embedder did not answer or nothing was fitted for it.
     ``closeness`` is how close each source's best passage is in meaning, by marker; empty if ``by_words``. ``alone`` has
-    the markers of the sources whose best passage answers the question by its own two numbers.
+    the markers of the sources whose best passage answers the question by its own two numbers, ``near`` those of the
+    sources whose best passage comes near it by them.
     """
 
     probability: float
@@ -91,6 +92,7 @@ class Evidence:
     by_words: bool
     closeness: Mapping[int, float]
     alone: frozenset[int] = frozenset()
+    near: frozenset[int] = frozenset()
 
     @property
     def is_answerable(self) -> bool:
@@ -136,16 +138,18 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
     if across:
         features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
-    alone = {
-        marker
-        for marker, near in closeness.items()
-        if _answerable(
+    own_probability = {
+        marker: _answerable(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
             | ({"foreign_closeness": near} if marker in across else {})
         )
-        >= ANSWERABLE
+        for marker, near in closeness.items()
     }
-    return Evidence(_answerable(features), features, False, closeness, frozenset(alone))
+    alone, near_ones = (
+        frozenset(marker for marker, probability in own_probability.items() if probability >= enough)
+        for enough in (ANSWERABLE, NEAR)
+    )
+    return Evidence(_answerable(features), features, False, closeness, alone, near_ones)
 
 
 def _answerable(features: Mapping[str, float]) -> float:

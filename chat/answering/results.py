@@ -41,13 +41,16 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
     Sections come first whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?", and not the
     exceptions below it. Then come results that answer by themselves. The best one by rank may be in the question's
     language and about something else, while the passage that makes the question answerable is in another language.
+    Those that are not even near by themselves come last: one passage may be close in meaning to all questions of a
+    kind, and another have the words of this one.
     """
     asked = stem_set(question)
 
-    def order(result: ContextSource) -> tuple[bool, bool, float, int]:
+    def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
         path = result.block.best.heading_path
         is_named = bool(asked) and bool(path) and stem_set(path[-1]) == asked
-        return not is_named, result.marker not in evidence.alone, -result.block.score, result.marker
+        is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
+        return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
     return sorted(results, key=order)
 

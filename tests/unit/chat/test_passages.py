@@ -191,6 +191,11 @@ def test_a_source_that_answers_by_itself_is_quoted_before_a_higher_one_that_does
     assert quote("Welke versleuteling?", [high, low], found).text == "The archive is encrypted. [2]"
 
 
+def test_a_passage_that_is_not_even_near_by_itself_comes_behind_one_that_is():
+    pair = [source("It weighs 3450 g.", score=1.4), source("There are dark themes.", marker=2, score=1.0)]
+    assert quote("a dark theme", pair, replace(evidence(0.4, 0.1), near=frozenset({2}))).text.endswith("[2]")
+
+
 def test_numbers_in_brackets_of_a_document_are_no_markers():
     quotation = quoted("weigh", source("It weighs 3450 g, see [7]. It is green."))
     assert [citation.marker for citation in quotation.citations] == [1]

@@ -56,6 +56,12 @@ def test_the_best_of_the_sources_counts_on_each_number():
     assert evidence.closeness == pytest.approx({1: 1.0, 2: 0.0})
 
 
+def test_each_source_is_near_by_its_own_numbers():
+    both = [source("One.", marker=1), source("Two.", marker=2)]
+    evidence = weigh(trace({1: (0.3, 0.0), 2: (0.2, 0.9)}), both, SCALE)
+    assert (evidence.alone, evidence.near) == (frozenset(), frozenset({2}))
+
+
 @pytest.mark.parametrize(("cosine", "share", "is_near"), [(0.6, 0.5, True), (0.45, 0.3, True), (0.2, 0.0, False)])
 def test_passages_are_worth_showing_that_come_close(cosine, share, is_near):
     assert weighed(cosine, share).is_near == is_near
