@@ -33,7 +33,7 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
 # Grows with a release that picks, checks or refuses answers by other rules.
-RULES_VERSION = 9
+RULES_VERSION = 10
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import PHONE
 from tests.browser.pages import ask, in_all_looks, is_too_wide, source, too_wide
 
+ADD_VAR = "What does addVar do?"
 TABLE = "| Part | Weight | Price | Made in | Sold by | Where |\n|---|---|---|---|---|---|\n" + "".join(
     f"| MX-99{n:02} | {n} kilograms | {n}.50 euro | Rotterdam, the Netherlands | the shop and the web | here |\n"
     for n in range(4)
@@ -149,7 +150,9 @@ def test_the_chat_speaks_dutch(site, visitor):
     # Written by the site while it answers, not by a page: that is another place to lose the reader's language.
     dutch.goto(site.url)
     turn = ask(dutch, "Wie won de Ronde van Vlaanderen in 1969?")
-    expect(turn).to_contain_text(re.compile("De documenten (geven geen antwoord op deze vraag|beantwoorden dit misschien niet)\\."))
+    expect(turn).to_contain_text(
+        re.compile("De documenten (geven geen antwoord op deze vraag|beantwoorden dit misschien niet)\\.")
+    )
 
 
 def test_the_library_and_help_can_be_read_by_anybody(site, page):
