@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
 from chat.answering.passage import Excerpt, cut_excerpt, render
-from chat.answering.units import QuotableUnit
+from chat.answering.units import QuotableUnit, sections_of
 from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
 from retrieval.text.markup import strip_markup
@@ -47,12 +47,17 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
     asked = stem_set(question)
 
     def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
-        path = result.block.best.heading_path
-        is_named = bool(asked) and bool(path) and stem_set(path[-1]) == asked
+        is_named = bool(asked) and stem_set(_first_heading(result)) == asked
         is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
         return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
     return sorted(results, key=order)
+
+
+def _first_heading(result: ContextSource) -> str:
+    """Return the heading under which the passage begins; its path names the one above all of its sections."""
+    best = result.block.best
+    return next((each.heading for each in sections_of(result) if each.end > best.start), "")
 
 
 def cut_results(

@@ -141,6 +141,13 @@ def further(*texts, scores, question="weigh the pump", **features):
     return [each.text for each in quote(question, sources, found).alternatives]
 
 
+def test_the_section_comes_first_whose_heading_is_the_question_and_not_one_below_it():
+    below = "### Outside the visiting hours\n\nLawyers may come outside the visiting hours.\n"
+    hours = source("## Visiting hours\n\nFrom two to four.\n", marker=2, score=1.0, headings=("Visiting hours",))
+    found = [source(below, marker=1, score=2.0, headings=("Visiting hours",)), hours]
+    assert "From two to four." in quote("What are the visiting hours?", found, evidence(0.9, 0.9)).text
+
+
 TEXTS = ("The pump weighs 3450 g.", "Weighing takes two people.", "A scale weighs.", "Pumps are green.", "Pumps hum.")
 
 
