@@ -331,8 +331,8 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
 def _measure(candidate: TextEmbedder, progress: _Progress) -> tuple[list[dict[str, Any]], float | None]:
-    """The figures of the site's evaluation sets with the site's embedder and the candidate, and the weight chosen. Of
-    several sets the last figures, without a name, are those of all.
+    """Return the figures of each evaluation set with both embedders, and the weight chosen for the candidate. With
+    several sets, the last figures, without a name, cover all of them.
 
     The weight is chosen on every second question, and the others judge.
     """

@@ -132,7 +132,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # One in the question's own language that is close, and closer, comes before them.
+    # A passage in another language counts only if it is closer than every passable one in the question's language.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)

@@ -167,8 +167,8 @@ _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def suggestions(user: object, chosen: str = "") -> list[tuple[str, Collection]]:
-    """At most MOST_SUGGESTIONS questions with their collections, taken in turn from those that a question of the user
-    searches: the ``chosen`` one, or all. Those that the site found are cached.
+    """Return at most MOST_SUGGESTIONS questions with their collections, taken in turn from the ``chosen`` collection or
+    from all that the user searches. Questions that the site found itself are cached.
     """
     try:
         searched = filters_for(user, chosen).collections

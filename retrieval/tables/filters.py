@@ -51,7 +51,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """The rows by the values of a column: numbers before words, empty cells last."""
+    """Return the rows sorted by the values of a column: numbers before words, empty cells last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),

@@ -41,8 +41,10 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
 
 
 def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
-    """Whether each word of the question has a part in the reading, or names a column at least in part; and whether
-    more is named than cells, which may be words of any text."""
+    """Return whether the reading uses each word of the question, or the word names a column at least in part.
+
+    The question must name more than cells, whose words may occur in any text.
+    """
     spans = link(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
     if sum(span.kind is Kind.NUMBER for span in spans) > bounds:

@@ -25,7 +25,7 @@ ACCIDENTS = known_table(
 
 
 def nearness_in(table):
-    """By the words that a text and a column's name have in common, in place of an embedder."""
+    """Count the words that a text shares with a column's name, in place of an embedder."""
 
     def nearness(text, columns):
         return [float(len(set(words_of_name(table.columns[at].name)) & set(text.lower().split()))) for at in columns]
