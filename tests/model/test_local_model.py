@@ -16,7 +16,7 @@ from tests.support.site import SiteProcess, free_port, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
-QUESTIONS = ["How heavy is the MX-9920-W?", "What do I do when the code E-041 is shown?"]
+QUESTIONS = ["How much does the MX-9920-W weigh?", "What do I do when the code E-041 is shown?"]
 # Calls of functions, tags of templates and of thoughts, marks and rules of the prompt.
 MACHINERY = re.compile(
     r"NO_ANSWER|ask_tables|\"(?:name|arguments|function|parameters)\"\s*:|<\|?/?(?:think|tool|im_|end|func)|\[/?INST\]"
