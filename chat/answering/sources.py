@@ -21,7 +21,7 @@ from retrieval.search.profiles import NamedProfile, profile_for
 from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
-from retrieval.tables.stored_tables import name_tables
+from retrieval.tables.stored_tables import find_candidates, name_tables
 from retrieval.text.language import detect_language
 from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, Turn
 
@@ -114,7 +114,8 @@ class TablesOfQuestion:
     def _ask(self, question: str) -> Asked | None:
         try:
             with statements_within(STATEMENT_SECONDS):
-                result = answer_from_tables(question, self._filters, self._passages, nearness_in, self._language)
+                candidates = find_candidates(question, self._filters, self._passages)
+                result = answer_from_tables(question, candidates, nearness_in, self._language)
                 if result is None:
                     return None
                 self.sources = cite_further_rows(result, self.sources)
@@ -166,8 +167,9 @@ def find_sources(
     with span("tables"):
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
-        computed = answer_from_tables(searched, filters, found, nearness_in, language)
-        table = show_table(searched, filters, found, language)
+        candidates = find_candidates(searched, filters, found)
+        computed = answer_from_tables(searched, candidates, nearness_in, language)
+        table = show_table(searched, candidates, found, language)
     if computed is not None:
         sources = cite_rows(computed, results)
     return AnswerDraft(

@@ -26,9 +26,7 @@ from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import key_of, label_of
 from retrieval.tables.results import ShownTable, TableDocument
-from retrieval.tables.stored_tables import find_candidates
 from retrieval.tables.table_reading import show_cell
-from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
     from retrieval.types import Passage
@@ -42,40 +40,34 @@ _UNNAMED = re.compile(r"column \d+")
 
 
 def show_table(
-    question: str, filters: SearchFilters, passages: Sequence[Passage], language: str = ""
+    question: str, candidates: Sequence[KnownTable], passages: Sequence[Passage], language: str = ""
 ) -> ShownTable | None:
-    """The table that the question is most likely about, or None: one that holds a hit, or of which the question names
-    columns or cells. ``passages`` are the hits of the search, best first.
+    """Return the table that the question is most likely about; None if no table is clearly meant.
+
+    A table gains weight by a hit in it, and by columns and cells that the question names. ``candidates`` come from
+    ``find_candidates``; ``passages`` are the hits of the search, best first.
     """
-    candidates = find_candidates(question, filters, passages)
-    stored = Table.objects.select_related("document__collection").in_bulk([known.pk for known in candidates])
     weighed = [
-        (_weigh_place(stored[known.pk], passages) + weigh_names(question, known), -place, known)
+        (_weigh_place(known, passages) + weigh_names(question, known), -place, known)
         for place, known in enumerate(candidates)
-        if known.pk in stored
     ]
     weight, _, known = max(weighed, key=lambda each: each[:2], default=(0.0, 0, None))
     if known is None or weight < LEAST_WEIGHT:
         return None
-    table = stored[known.pk]
-    near_rows = _rows_of_hits(table, passages)
+    table = Table.objects.select_related("document__collection").filter(pk=known.pk).first()
+    if table is None:
+        return None
+    near_rows = _rows_of_hits(table, known, passages)
     return _show(choose(question, known, nearness_in(known), near_rows), known, table, language)
 
 
-def _weigh_place(table: Table, passages: Sequence[Passage]) -> float:
-    """From 2 for the first hit downwards."""
-    for rank, passage in enumerate(passages, start=1):
-        if _holds(table, passage):
-            return 2 / rank
-    return 0.0
+def _weigh_place(known: KnownTable, passages: Sequence[Passage]) -> float:
+    """Return 2 for a table with the first hit, 1 with the second, 2/3 with the third, 0 without a hit."""
+    return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
-def _holds(table: Table, passage: Passage) -> bool:
-    return table.document_id == passage.document_id and table.start < passage.end and passage.start < table.end
-
-
-def _rows_of_hits(table: Table, passages: Sequence[Passage]) -> list[int]:
-    holding = [passage for passage in passages if _holds(table, passage)]
+def _rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) -> list[int]:
+    holding = [passage for passage in passages if known.overlaps(passage)]
     if not holding:
         return []
     places = reduce(or_, (Q(start__lt=passage.end, end__gt=passage.start) for passage in holding))

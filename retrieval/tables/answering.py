@@ -19,9 +19,8 @@ from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.lexicon import show_name
 from retrieval.tables.matching_rows import is_understood
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
-from retrieval.tables.stored_tables import find_candidates, load_table_of
+from retrieval.tables.stored_tables import load_table_of
 from retrieval.tables.table_reading import show_cell
-from retrieval.types import SearchFilters
 
 if TYPE_CHECKING:
     from retrieval.types import Passage
@@ -29,19 +28,17 @@ if TYPE_CHECKING:
 
 def answer_from_tables(
     question: str,
-    filters: SearchFilters,
-    hits: Sequence[Passage],
+    candidates: Sequence[KnownTable],
     nearness_in: Callable[[KnownTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
-    """What the tables say: a computed value, or else rows that match; None when no table is clearly asked.
+    """Return a computed value, or else the rows that match; None when no table is clearly asked.
 
-    ``hits`` are the passages that the search with these filters found, best first; of two tables that say something
-    the one of the better hit counts. ``language`` is that of the result's words; English and Dutch questions are read
-    alike.
+    ``candidates`` come from ``find_candidates``. The first one that answers counts. The result is worded in
+    ``language``; English and Dutch questions are both read.
     """
     shown: TableResult | None = None
-    for table in find_candidates(question, filters, hits):
+    for table in candidates:
         reading = read_question(question, table)
         computed = compute(reading, table) if reading is not None else None
         if reading is None or computed is None:

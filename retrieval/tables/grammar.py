@@ -128,7 +128,7 @@ def read_question(question: str, table: KnownTable) -> TableReading | None:
 @dataclass(slots=True)
 class _Reader:
     question: str
-    spans: list[QuestionSpan]
+    spans: Sequence[QuestionSpan]
     table: KnownTable
     conditions: list[Condition] = field(default_factory=list)
     used: set[int] = field(default_factory=set)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import (
     JOINING,
@@ -21,6 +22,9 @@ from retrieval.tables.lexicon import (
     words_of_name,
 )
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
+
+if TYPE_CHECKING:
+    from retrieval.types import Passage
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
@@ -78,19 +82,27 @@ def years_of(value: CellValue) -> frozenset[int]:
     return frozenset([int(value[:4])]) if DAY.fullmatch(value) else frozenset(map(int, _YEAR_IN.findall(value)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KnownTable:
-    """``read_rows(columns)`` has all rows, with at least the values of these columns; of ``named_rows`` the cells may
-    be named in a question. ``is_long`` says that these are not all, and that rows are read with those values only.
+    """A table at ``text[start:end]`` of its document.
+
+    ``read_rows(columns)`` returns all rows, with at least the values of these columns. A question may name cells of
+    ``named_rows``. With ``is_long``, these are some of the rows, and ``read_rows`` returns no other values.
     """
 
     pk: int
+    document_id: int
+    start: int
+    end: int
     caption: str
     columns: tuple[Column, ...]
     row_count: int
     read_rows: Callable[[Iterable[int]], Iterable[KnownRow]]
     named_rows: Sequence[KnownRow]
     is_long: bool = False
+
+    def overlaps(self, passage: Passage) -> bool:
+        return self.document_id == passage.document_id and self.start < passage.end and passage.start < self.end
 
     @cached_property
     def caption_words(self) -> frozenset[str]:

@@ -3,6 +3,7 @@ PURE."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,15 +63,33 @@ class QuestionSpan:
     upper: float = 0.0
 
 
-def link(question: str, table: KnownTable, *, partly: bool = False) -> list[QuestionSpan] | None:
-    """The spans of the question in their order, without filler; None when a word is left over.
+def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
+    """Return the spans of the question in their order, without filler; None when a word is left over.
 
     The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
-    neither. ``partly``, it is taken for the cell, and each word that is left over has a span of its own.
+    neither. With ``partly``, it is taken for the cell, and each word that is left over has a span of its own.
     """
+    linked = _link(question, table)
+    return linked.spans if partly else linked.whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    """``spans`` is the result of ``link`` with ``partly``, ``whole`` the one without."""
+
+    spans: Sequence[QuestionSpan]
+    whole: Sequence[QuestionSpan] | None
+
+
+# Several steps link the same question to the same table.
+@functools.lru_cache(maxsize=32)
+def _link(question: str, table: KnownTable) -> _Linked:
     tokens = tokenize(question)
-    spans = _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link(partly=partly)
-    return None if spans is None else _join_ranges([span for span in spans if span.word is not Word.FILLER])
+    return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link()
+
+
+def _in_order(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
+    return tuple(_join_ranges([span for _, span in sorted(found.items()) if span.word is not Word.FILLER]))
 
 
 def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
@@ -94,8 +113,9 @@ class _Linker:
     table: KnownTable
     phrases: Mapping[tuple[str, ...], Word]
 
-    def link(self, *, partly: bool) -> list[QuestionSpan] | None:
+    def link(self) -> _Linked:
         found: dict[int, QuestionSpan] = {}
+        is_clear = True
         taken = [False] * len(self.tokens)
         for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
             for first in range(len(self.tokens) - length + 1):
@@ -103,17 +123,14 @@ class _Linker:
                 if any(taken[first:end]):
                     continue
                 meanings = list(self._meanings(first, end))
-                if len(meanings) > 1 and not partly:
-                    return None
+                is_clear = is_clear and len(meanings) <= 1
                 if meanings:
                     found[first] = meanings[-1]
                     taken[first:end] = [True] * length
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
-        if not partly and not all(self.tokens[at].norm in VERBS for at in left):
-            return None
-        for at in left if partly else ():
-            found[at] = self._span(Kind.OTHER, at, at + 1)
-        return [span for _, span in sorted(found.items())]
+        is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
+        rest = {at: self._span(Kind.OTHER, at, at + 1) for at in left}
+        return _Linked(_in_order(found | rest), _in_order(found) if is_clear else None)
 
     def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
         """What the tokens mean together; several where that is not clear."""

@@ -176,14 +176,15 @@ def _know(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
     known = _kept.get((table.pk, edition))
     if known is not None:
         return known
+    place = (table.pk, table.document_id, table.start, table.end)
     columns = tuple(Column(*column) for column in table.columns)
     if table.row_count > _MOST_ROWS_READ:
         chosen = "(ordinal < 100 OR labels && %s::text[])"
         named = tuple(_read_rows(table, columns, None, chosen, [list(labels)], _MOST_ROWS_NAMED))
         read_rows = functools.partial(_read_long, table, columns)
-        return KnownTable(table.pk, table.caption, columns, table.row_count, read_rows, named, is_long=True)
+        return KnownTable(*place, table.caption, columns, table.row_count, read_rows, named, is_long=True)
     rows = tuple(_read_rows(table, columns))
-    known = KnownTable(table.pk, table.caption, columns, table.row_count, lambda _columns: rows, rows)
+    known = KnownTable(*place, table.caption, columns, table.row_count, lambda _columns: rows, rows)
     if table.row_count <= _MOST_ROWS_KEPT:
         _kept.put((table.pk, edition), known)
     return known

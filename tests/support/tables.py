@@ -19,4 +19,6 @@ def known_table(source, filename):
         cells = [plain_cell(text[start:end]) for start, end in row.cells]
         values = tuple(cell or None if value is None else value for value, cell in zip(row.values, cells, strict=True))
         rows.append(KnownRow(ordinal, values))
-    return KnownTable(1, table.caption, table.columns, len(rows), lambda _columns: rows, rows)
+    return KnownTable(
+        1, 1, table.start, table.end, table.caption, table.columns, len(rows), lambda _columns: rows, rows
+    )

@@ -23,6 +23,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import ShownTable, TableResult
+from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import SearchFilters
 
 
@@ -92,5 +93,6 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
             found = search(question.question, filters)
             passages = [hit.passage for hit in found.hits]
             searched = found.trace.query
-            computed = answer_from_tables(searched, filters, passages, nearness_in)
-            yield question, computed, show_table(searched, filters, passages)
+            candidates = find_candidates(searched, filters, passages)
+            computed = answer_from_tables(searched, candidates, nearness_in)
+            yield question, computed, show_table(searched, candidates, passages)

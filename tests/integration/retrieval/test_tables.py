@@ -10,6 +10,7 @@ from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation
+from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +46,8 @@ def ask(question, *collections, hits=()):
     """As of a search that found all passages of the collections, unless ``hits`` are given."""
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
     found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
-    return answer_from_tables(question, filters, hits or list(found.values()), nearness_in, "en")
+    candidates = find_candidates(question, filters, hits or list(found.values()))
+    return answer_from_tables(question, candidates, nearness_in, "en")
 
 
 def texts(result):
@@ -106,7 +108,8 @@ def test_tables_of_other_collections_are_never_seen(library):
     assert ask("How heavy is the MX-2?", other, library) is not None
     document = Document.objects.get(source="library.md")
     filters = SearchFilters(collections=(library.pk,), documents=(document.pk,))
-    assert answer_from_tables("How heavy is the MX-2?", filters, passages, nearness_in, "en") is None
+    candidates = find_candidates("How heavy is the MX-2?", filters, passages)
+    assert answer_from_tables("How heavy is the MX-2?", candidates, nearness_in, "en") is None
 
 
 def test_a_new_version_replaces_the_tables_and_a_deletion_removes_them(library, ingest):
@@ -152,7 +155,9 @@ def test_rows_that_match_are_shown_where_no_value_is_asked_for(library):
 
 def show(question, collection):
     found = load_passages(Chunk.objects.filter(collection=collection).values_list("pk", flat=True))
-    return show_table(question, SearchFilters(collections=(collection.pk,)), list(found.values()), "en")
+    passages = list(found.values())
+    candidates = find_candidates(question, SearchFilters(collections=(collection.pk,)), passages)
+    return show_table(question, candidates, passages, "en")
 
 
 def test_a_shown_table_says_of_its_rows_and_cells_what_is_in_them(collection, ingest):
