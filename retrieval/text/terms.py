@@ -34,6 +34,8 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
+# These characters join names; the others belong to one name.
+_BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 # What PostgreSQL would take for the start of a path, a tag or an entity, and swallow with the word behind it.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
@@ -124,7 +126,7 @@ def _rewrite(text: str, spell: _Spell) -> str:
     text = _JOINED.sub(lambda match: _expand_joined(match.group(), spell), text)
 
     def expand_camel(match: re.Match[str]) -> str:
-        return " ".join(spell([match[0].lower()], [part.lower() for part in _CAMEL.split(match[0])]))
+        return " ".join(spell([match[0].lower()], _split_camel(match[0])))
 
     return _CAMEL_WORD.sub(expand_camel, _MISLEADING.sub(" ", text))
 
@@ -172,8 +174,26 @@ def _expand_joined(token: str, spell: _Spell) -> str:
         return token  # a number or a version
     if all(len(part) == 1 and part.isalpha() for part in parts) and separators <= {"."}:
         return "".join(parts)  # an abbreviation: U.S.A.
-    words = [word.lower() for part in parts for word in _CAMEL.split(part)]
+    words = [word for part in parts for word in _split_camel(part)]
     if separators <= {"/", "-", "'"} and len(parts) == 2 and token.islower() and all(map(str.isalpha, parts)):
         return " ".join(words)  # and/or
+    names = _BETWEEN_NAMES.split(token)
+    if len(names) > 1:
+        words = [word for name in names for word in _expand_name(name, spell).split()]
     whole = "".join(parts).lower()
     return " ".join(spell([whole] if len(whole) <= LONGEST_WHOLE else [], words))
+
+
+def _expand_name(name: str, spell: _Spell) -> str:
+    """Return one name of a path or a dotted expression, spelt as if it were alone: ``folder.maxConflicts`` is found
+    by ``maxConflicts``.
+    """
+    parts = _PARTS.findall(name)
+    if len(parts) > 1:
+        return _expand_joined(name, spell)
+    words = [word for part in parts for word in _split_camel(part)]
+    return " ".join(spell(["".join(words)], words) if len(words) > 1 else words)
+
+
+def _split_camel(word: str) -> list[str]:
+    return [part.lower() for part in _CAMEL.split(word)]

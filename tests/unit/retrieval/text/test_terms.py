@@ -28,7 +28,7 @@ from retrieval.text.terms import (
         ("his/her", "his her"),
         ("v2.10.3", "2.10.3"),
         ("V 2.10", "2.10"),
-        ("v2.10.3-rc1", "2103rc1 2 10 3 rc1"),
+        ("v2.10.3-rc1", "2103rc1 2 10 3rc1 3 rc1"),
         ("1920 × 1080", "1920x1080 1920 1080"),
         ("M8x40", "m8x40 m8 40"),
         ("10mm", "10 mm"),
@@ -79,6 +79,15 @@ def test_ordinary_text_stays_as_it_is(text):
 )
 def test_a_phrase_is_spelt_in_each_way_that_documents_have(phrase, ways):
     assert spellings(phrase) == ways
+
+
+@pytest.mark.parametrize("name", ["maxConflicts", "max_conflicts", "MAX_CONFLICTS", "MX-9920-W", "my-file", "load"])
+@pytest.mark.parametrize(
+    "path", ["folder.{}", "folder.{}.first", "a/b/{}", "Folder::{}", "{}@host", "<{}>10</{}>", "it->{}"]
+)
+def test_a_name_within_a_path_is_found_as_if_it_were_alone(path, name):
+    words = f" {' '.join(expand_identifiers(path.replace('{}', name)).split())} "
+    assert f" {expand_identifiers(name)} " in words
 
 
 @given(st.text(max_size=60))
