@@ -30,6 +30,8 @@ from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
 _LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2
+_JOINED_NAME = re.compile(r"(?<!\w)[^\W_]++(?:_++[^\W_]++)+")
+_JOINT = re.compile("_+")
 _DIGITS = re.compile(r"\d[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
@@ -106,7 +108,7 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
     return spans
 
 
-@dataclass(slots=True)
+@dataclass
 class _Linker:
     question: str
     tokens: Sequence[QuestionToken]
@@ -120,7 +122,7 @@ class _Linker:
         for length in range(min(_LONGEST_SPAN, len(self.tokens)), 0, -1):
             for first in range(len(self.tokens) - length + 1):
                 end = first + length
-                if any(taken[first:end]):
+                if any(taken[first:end]) or self._cuts_a_name(first, end):
                     continue
                 meanings = list(self._meanings(first, end))
                 is_clear = is_clear and len(meanings) <= 1
@@ -131,6 +133,20 @@ class _Linker:
         is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
         rest = {at: self._span(Kind.OTHER, at, at + 1) for at in left}
         return _Linked(_in_order(found | rest), _in_order(found) if is_clear else None)
+
+    def _cuts_a_name(self, first: int, end: int) -> bool:
+        """Return whether the tokens are a part of a name such as ``PING_BODY_LIMIT``, which does not mean its parts.
+
+        A name of a column is read word by word, because its unit may be left out.
+        """
+        return self.tokens[first].start in self._joints or self.tokens[end - 1].end in self._joints
+
+    @functools.cached_property
+    def _joints(self) -> frozenset[int]:
+        columns = {key_of(column.name) for column in self.table.columns}
+        names = (name for name in _JOINED_NAME.finditer(self.question) if key_of(name.group()) not in columns)
+        joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
+        return frozenset(place for joint in joints for place in joint.span())
 
     def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
         """What the tokens mean together; several where that is not clear."""

@@ -51,6 +51,20 @@ def test_rows_that_fit_are_shown_alone_where_the_question_is_understood():
     ]
 
 
+@pytest.mark.parametrize(
+    ("question", "weight"),
+    [
+        ("the default of pump_timeout", 0.0),
+        ("the default of MAX_PUMP", 0.0),
+        ("the default of STOCK_PER_DAY", 0.0),
+        ("the weight_g of _pump_", 2.0),
+        ("the category of MX-9920-W", 2.0),
+    ],
+)
+def test_a_part_of_a_name_names_no_cell_and_no_column(question, weight):
+    assert weigh_names(question, PARTS) == weight
+
+
 def test_words_that_mean_nothing_in_the_table_leave_the_rows_beside_those_that_fit():
     choice = chosen("Which of the ball valves, Ball valve DN 20 say, suits my grandmother's garden best?")
     assert choice.matched == 1
