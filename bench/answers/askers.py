@@ -98,7 +98,10 @@ class SiteAsker:
         return Reply(
             text=answer["answer"],
             refused=answer["refused"],
-            beside=(*(each["text"][:READ_CHARACTERS] for each in answer["alternatives"]), _join_cells(answer.get("table"))),
+            beside=(
+                *(each["text"][:READ_CHARACTERS] for each in answer["alternatives"]),
+                _join_cells(answer.get("table")),
+            ),
             cited=tuple(sorted({citation["document"]["title"] for citation in answer["citations"]})),
             completed_question=answer["completed_question"],
             seconds=seconds,
