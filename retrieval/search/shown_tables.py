@@ -138,8 +138,7 @@ def _shorten(cell: str) -> str:
 
 
 def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, row_count: int) -> str:
-    """Return the sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area."
-    """
+    """Return the sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area." """
     if conditions:
         said = _("%(matched)d of %(total)d rows: %(conditions)s") % {
             "matched": choice.matched,
