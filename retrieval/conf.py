@@ -120,9 +120,10 @@ forget_candidates = _chosen.cache_clear
 
 
 def adopt_chosen() -> None:
-    """Open the embedder that was chosen in the admin after this process started, and then use it.
+    """Open the embedder that was chosen in the admin after this process started, and use it from then on.
 
-    Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
+    An embedder in the settings takes precedence: then this does not change it. Raises: ImproperlyConfigured,
+    EmbeddingFailed, ImproperEmbedder.
     """
     _, options = _stored_embedder()
     if options and not settings.EMBEDDER:

@@ -95,8 +95,8 @@ def fetch(
     """Return the folder of the model with this name, from the cache or downloaded from the hub.
 
     The first of the ``exports`` that the hub has is downloaded, with the files that describe the model. ``kind`` is the
-    noun for the model in messages; ``report`` receives megabytes. The default of ``cache_dir`` is the hub client's own
-    folder. Raises: NotFetched.
+    noun for the model in messages; ``report`` receives megabytes. If ``cache_dir`` is None, the folder is the hub
+    client's own. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError
