@@ -25,13 +25,13 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
         except ImproperlyConfigured as error:
             messages.append(Error(str(error), id="retrieval.E001"))
         except EmbeddingFailed:
-            pass  # before the first migration there is no table of embedders
+            pass  # the table of embedders is missing before the first migration
     return messages
 
 
 @register()
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
-    """A warning if the embedder has no thresholds."""
+    """Warn if the embedder has no thresholds."""
     try:
         name = conf.new_embedder().name
         if calibration_of(name) is None:

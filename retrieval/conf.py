@@ -48,7 +48,7 @@ _tried: ContextVar[TextEmbedder | None] = ContextVar("tried_embedder", default=N
 
 @contextmanager
 def searching_with(candidate: TextEmbedder) -> Iterator[None]:
-    """All that runs within, in this context alone, embeds and searches with the candidate instead of the site's own."""
+    """Embed and search with the candidate instead of the site's embedder, in this context only."""
     token = _tried.set(candidate)
     try:
         yield
@@ -57,16 +57,18 @@ def searching_with(candidate: TextEmbedder) -> Iterator[None]:
 
 
 def tried_embedder() -> TextEmbedder | None:
-    """The candidate of :func:`searching_with`; None outside of it."""
+    """Return the candidate of :func:`searching_with`, or None outside of it."""
     return _tried.get()
 
 
 def embedder() -> TextEmbedder:
-    """The site's embedder: the one in the settings. Without one in the settings, a site has the one that was chosen in
-    the admin; without a choice, a site that has vectors of a built-in one keeps it, and a new site uses
-    :func:`new_embedder`.
+    """Return the site's embedder.
 
-    Raises: ImproperlyConfigured; EmbeddingFailed if the database, which has the vectors, does not answer.
+    The settings take precedence over the choice in the admin. A site that has neither keeps the built-in embedder of
+    its stored vectors, and a new site uses :func:`new_embedder`. The candidate of :func:`searching_with` replaces all
+    of these.
+
+    Raises: ImproperlyConfigured; EmbeddingFailed if the database, which stores the choice, does not answer.
     """
     return _tried.get() or _site_embedder()
 
@@ -84,8 +86,10 @@ def _site_embedder() -> TextEmbedder:
 
 
 def new_embedder() -> TextEmbedder:
-    """The embedder in the settings, or the one chosen in the admin; without either, multilingual-e5-small, or
-    all-MiniLM-L6-v2 if its weights are not installed. Raises: as :func:`embedder`.
+    """Return the embedder in the settings, or the one chosen in the admin, or the default of a new site.
+
+    The default is multilingual-e5-small, or all-MiniLM-L6-v2 if the weights of the former are not installed. Raises: as
+    :func:`embedder`.
     """
     if settings.EMBEDDER:
         return embedder()
@@ -94,9 +98,9 @@ def new_embedder() -> TextEmbedder:
 
 
 def chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
-    """The embedder of ``Embedder.options``: a built-in one, or the arguments of a LocalEmbedder. Built once a process.
+    """Return the embedder of ``Embedder.options``: a built-in one, or a LocalEmbedder with these arguments.
 
-    Raises: ImproperlyConfigured.
+    A process builds each embedder once. Raises: ImproperlyConfigured.
     """
     return _chosen(json.dumps(dict(options), sort_keys=True))
 
@@ -116,9 +120,10 @@ forget_candidates = _chosen.cache_clear
 
 
 def adopt_chosen() -> None:
-    """Replace this process's embedder by the one that was chosen in the admin meanwhile, once it is open.
+    """Open the embedder that was chosen in the admin after this process started, and use it from then on.
 
-    Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
+    An embedder in the settings takes precedence: then this does not change it. Raises: ImproperlyConfigured,
+    EmbeddingFailed, ImproperEmbedder.
     """
     _, options = _stored_embedder()
     if options and not settings.EMBEDDER:
@@ -151,7 +156,10 @@ def _built_in(name: str) -> TextEmbedder:
 
 
 def _stored_embedder() -> tuple[str, dict[str, Any]]:
-    """Name and options of the embedder whose vectors are searched; empty without one, and without a table yet."""
+    """Return the name and options of the embedder whose vectors are searched; both are empty if there is none.
+
+    Raises: EmbeddingFailed if the database does not answer, or does not have the table yet.
+    """
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT name, options FROM retrieval_embedder WHERE is_active")

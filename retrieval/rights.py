@@ -129,12 +129,12 @@ def is_staff_with(user: Any, permission: str) -> bool:
 
 
 def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:
-    """Filters for what ``user`` may read, in one collection or in all that are in service.
+    """Return filters for the documents that ``user`` may read, in one collection or in all that are in service.
 
-    Collections that are searched only by their name are left out then, unless there are no others. A draft's working
-    copy is searched only by its own name.
+    A search that names neither a collection nor documents leaves out the collections that are searched only by their
+    name, unless there are no others. A draft's working copy is searched only by its own name.
 
-    Raises: InvalidQuery when the named collection does not exist or may not be read (which of the two is not told).
+    Raises: InvalidQuery if the named collection does not exist or may not be read; the message does not say which.
     """
     filters = _filters_in(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=readers_in(filters.collections, user))
@@ -148,7 +148,7 @@ def everything(collection: str = "", **wanted: object) -> SearchFilters:
 def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # What names its documents has chosen them.
+    # A caller that names documents has chosen their collections, too.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:

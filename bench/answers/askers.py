@@ -23,7 +23,7 @@ from retrieval.types import Turn
 LONGEST_SECONDS = 300.0
 # The wait after too many requests, if the site does not name one.
 PAUSE_SECONDS = 5.0
-# A passage beside an answer counts as read so far.
+# A reader is assumed to read this many characters of each passage beside an answer.
 READ_CHARACTERS = 900
 
 
@@ -59,8 +59,7 @@ class OwnCodeAsker:
         )
 
 
-def _rows(table: Mapping[str, Any] | None) -> str:
-    """Return the cells of a table in the form of the API; empty without one."""
+def _join_cells(table: Mapping[str, Any] | None) -> str:
     return "\n".join(" ".join(map(str, row)) for row in table["rows"]) if table else ""
 
 
@@ -99,7 +98,10 @@ class SiteAsker:
         return Reply(
             text=answer["answer"],
             refused=answer["refused"],
-            beside=(*(each["text"][:READ_CHARACTERS] for each in answer["alternatives"]), _rows(answer.get("table"))),
+            beside=(
+                *(each["text"][:READ_CHARACTERS] for each in answer["alternatives"]),
+                _join_cells(answer.get("table")),
+            ),
             cited=tuple(sorted({citation["document"]["title"] for citation in answer["citations"]})),
             completed_question=answer["completed_question"],
             seconds=seconds,

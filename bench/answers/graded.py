@@ -63,8 +63,10 @@ class GradedQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a question. ``beside`` are the texts shown beside it, ``cited`` titles of documents; ``error`` says
-    why there is no answer.
+    """The reply to a question, as it is graded.
+
+    ``beside`` are the texts shown beside it, ``cited`` the titles of the cited documents; ``error`` says why there is
+    no answer.
     """
 
     text: str = ""

@@ -1,1 +1,1 @@
-"""Other libraries beside this site, on the same folder and questions: see :mod:`bench.beside.compare`."""
+"""Comparison of this site with other libraries, on the same folder and questions; see :mod:`bench.beside.compare`."""

@@ -3,11 +3,12 @@
     python -m bench.beside.compare FOLDER QUESTIONS --site http://127.0.0.1:8000 --collection handbook \\
         --python PEERS/bin/python --open-webui http://127.0.0.1:3000
 
-The folder has text files, which the site has read into the collection. Questions are those of
-:mod:`bench.answers.graded` whose corpus is the folder's name; those without an answer, those over tables and follow-ups
-are left out. A passage is right if it contains all that a good answer must contain. Each library gets the site's
-vectors. PEERS is an environment with ``llama-index-core llama-index-retrievers-bm25 haystack-ai langchain-community
-langchain-classic rank_bm25``; Open WebUI is set up as docs/quality.md says.
+FOLDER contains text files, which the site has read into the collection. QUESTIONS is read by
+:mod:`bench.answers.graded`; only questions whose corpus is the folder's name are asked, without follow-ups, questions
+over tables and questions that have no answer. A passage is right if it contains everything that a good answer must
+contain. Each library gets the site's vectors. PEERS is an environment with ``llama-index-core
+llama-index-retrievers-bm25 haystack-ai langchain-community langchain-classic rank_bm25``; docs/quality.md says how to
+set up Open WebUI.
 """
 
 from __future__ import annotations
@@ -31,26 +32,29 @@ from evaluation.expectations import grade
 
 LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
-# The site shows its answer and the start of each passage beside it.
+# The site shows its answer and the first 900 characters of each passage; the first three texts are compared.
 SHOWN, SHOWN_CHARACTERS = 3, 900
 COLUMNS = ["", "first right", "in its first 900 characters", "right among three", "ms, p50", "characters of the first"]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best passages for one question, at most three, and the milliseconds that they took."""
+    """The best passages for one question, at most three, and the time until they were returned."""
 
     passages: tuple[str, ...]
     milliseconds: float
 
 
 def contains_answer(passage: str, question: GradedQuestion) -> bool:
-    """Return whether a passage contains all that a good answer must contain."""
+    """Return whether a passage contains everything that a good answer must contain."""
     return not grade(passage, refused=False, expected=question.expected).missing
 
 
 def ask_library(name: str, python: str, task: dict[str, Any]) -> list[Found]:
-    """Return the results of a library, which runs in its own environment."""
+    """Run a library in its own environment, and return its passages for each question of the task.
+
+    Raises: SystemExit, with the end of its error output, if it fails.
+    """
     command = [python, "-m", "bench.beside.peers", name]
     done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
     if done.returncode:
@@ -59,7 +63,7 @@ def ask_library(name: str, python: str, task: dict[str, Any]) -> list[Found]:
 
 
 def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[Found]:
-    """Return what the site shows for each question, or the passages that its search finds."""
+    """Return the texts that the site shows for each question, or the passages of its search."""
     found = []
     with httpx2.Client(base_url=site, timeout=60, trust_env=False) as client:
         for question in questions:
@@ -82,7 +86,7 @@ def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *,
 
 
 def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[Found]) -> list[str]:
-    """Return a row of the table; COLUMNS names its cells."""
+    """Return a row of the table, with the columns COLUMNS: shares of right passages, median time, mean length."""
     pairs = list(zip(questions, found, strict=True))
     first = [each.passages[0] if each.passages else "" for each in found]
     shares = (

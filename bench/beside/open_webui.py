@@ -1,4 +1,4 @@
-"""Open WebUI as a peer: a running server, over its API, with its hybrid search and the site's embedder."""
+"""Open WebUI as a peer: a running server with its hybrid search and the site's embedder, used over its API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ WAIT_SECONDS = 600.0
 
 
 class OpenWebUI:
-    """A server of Open WebUI 0.12. The first account that signs up is its administrator."""
+    """A client of a running server of Open WebUI 0.12.
+
+    It signs up, or signs in if its account exists. The first account that signs up is the server's administrator.
+    """
 
     def __init__(self, address: str) -> None:
         self._client = httpx2.Client(base_url=address, timeout=WAIT_SECONDS, trust_env=False)
@@ -25,7 +28,10 @@ class OpenWebUI:
         self._client.headers["Authorization"] = f"Bearer {response.raise_for_status().json()['token']}"
 
     def index(self, documents: Mapping[str, str]) -> str:
-        """Put the documents into a new collection, and return its id."""
+        """Put the documents into a new collection, and return its id.
+
+        A document that the server refuses is reported on standard error and left out.
+        """
         made = self._post("/api/v1/knowledge/create", {"name": "bench", "description": "bench"})
         for name, text in documents.items():
             files = {"file": (name.replace("/", "_"), text.encode(), "text/markdown")}
@@ -37,7 +43,7 @@ class OpenWebUI:
         return str(made["id"])
 
     def search(self, collection: str, question: str) -> tuple[Sequence[str], float]:
-        """Return the best passages, and the milliseconds of the search."""
+        """Return the best passages, at most TOP, and the time of the search in milliseconds."""
         started = time.perf_counter()
         body = {"collection_names": [collection], "query": question, "k": TOP, "hybrid": True}
         found = self._post("/api/v1/retrieval/query/collection", body)

@@ -1,11 +1,12 @@
-"""Other libraries, each with the hybrid search that its documentation shows. Runs in an environment of their own.
+"""Other libraries, each with the hybrid search that its documentation shows.
 
     python -m bench.beside.peers NAME
 
-reads one JSON object from standard input (``documents``: texts by name, ``questions``, ``site``, ``model``) and writes
-one to standard output: for each question the three best passages and the milliseconds of the search. Vectors come from
-the site's ``/v1/embeddings``, with the embedder's prompts. Passages have about 350 tokens, as the site's, because that
-embedder reads 512; LlamaIndex would cut at 1,024.
+runs in the environment of these libraries. It reads one JSON object from standard input (``documents``: texts by name,
+``questions``, ``site``, ``model``) and writes a JSON list to standard output: for each question the three best passages
+and the time of the search in milliseconds. Vectors come from the site's ``/v1/embeddings``, with the embedder's
+prompts. Passages have about 350 tokens, like the site's, because that embedder reads 512; LlamaIndex's default is
+1,024.
 """
 
 # mypy: disable-error-code="import-not-found, misc, no-untyped-call, attr-defined, call-arg, arg-type"
@@ -30,13 +31,16 @@ Search = Callable[[str], Sequence[str]]
 
 
 class SiteEmbedder:
-    """The embedder of a running site, over OpenAI's protocol."""
+    """A client of a running site's embedder, over OpenAI's protocol."""
 
     def __init__(self, site: str, model: str) -> None:
         self._address, self._model = f"{site.rstrip('/')}/v1/embeddings", model
 
     def embed(self, texts: Sequence[str], kind: str) -> list[list[float]]:
-        """Return the unit vectors of passages or queries. What the embedder cannot read is cut off, as it would do."""
+        """Return the unit vectors of passages or queries.
+
+        A text that the embedder refuses as too long is shortened from its end until it fits.
+        """
         vectors: list[list[float]] = []
         for start in range(0, len(texts), BATCH):
             batch = list(texts[start : start + BATCH])
@@ -65,7 +69,7 @@ class SiteEmbedder:
 
 
 def llama_index(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
-    """BM25 and vectors, fused by reciprocal rank in QueryFusionRetriever."""
+    """Return a search over BM25 and vectors, fused by reciprocal rank in QueryFusionRetriever."""
     from llama_index.core import Document, VectorStoreIndex
     from llama_index.core.embeddings import BaseEmbedding
     from llama_index.core.llms import MockLLM
@@ -101,7 +105,7 @@ def llama_index(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
 
 
 def haystack(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
-    """BM25 and vectors of the in-memory store, fused by reciprocal rank in DocumentJoiner."""
+    """Return a search over BM25 and vectors in memory, fused by reciprocal rank in DocumentJoiner."""
     from haystack import Document
     from haystack.components.joiners import DocumentJoiner
     from haystack.components.preprocessors import DocumentSplitter
@@ -127,7 +131,7 @@ def haystack(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
 
 
 def langchain(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
-    """BM25 and vectors of the in-memory store, fused with equal weights in EnsembleRetriever."""
+    """Return a search over BM25 and vectors in memory, fused with equal weights in EnsembleRetriever."""
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
     from langchain_core.documents import Document

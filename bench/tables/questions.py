@@ -25,8 +25,11 @@ class TableQuestion:
 
 @dataclass(slots=True)
 class Tally:
-    """The number of questions, of those with a computed value, of those whose value is right, and of those with the
-    right value stated or in the rows that are shown."""
+    """Counts over questions about tables.
+
+    ``stated`` counts the questions with a computed value, ``right`` the right values among these, and ``on_page`` the
+    questions whose right value is stated or in the rows that are shown.
+    """
 
     questions: int = 0
     stated: int = 0
@@ -69,7 +72,7 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
 
 
 def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
-    """Whether each value is a cell of the rows that are shown, or the number of the rows that meet the conditions."""
+    """Return whether each value is a cell of the shown rows, or the number of rows that meet the conditions."""
     if table is None:
         return False
     cells = [_normal(cell) for row in table.rows for cell in row]

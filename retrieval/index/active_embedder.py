@@ -57,7 +57,7 @@ _names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
 
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
-    """The unit vectors of short names, such as those of columns, from memory where they were encoded before.
+    """Return the unit vectors of short names, such as column names. The last ones are kept in memory.
 
     Raises: EmbeddingFailed.
     """
@@ -105,11 +105,11 @@ def active_embedder() -> Embedder:
 
 
 def searched_embedder() -> Embedder:
-    """The embedder whose vectors a search of this process compares.
+    """Return the embedder whose vectors a search of this process compares.
 
-    It is the active one. When the site has switched to another one, a process that was there before goes on with the
-    vectors that it knows, as long as they are stored: they lack only what was read since then (:func:`lags`).
-    Raises: ImproperEmbedder, as :func:`active_embedder`.
+    It is the active one. A process that started before the site switched to another embedder continues with its former
+    vectors while they are stored; these lack only the passages that were read since the switch (:func:`lags`). Raises:
+    ImproperEmbedder, as :func:`active_embedder`.
     """
     try:
         return active_embedder()
@@ -117,7 +117,7 @@ def searched_embedder() -> Embedder:
         configured = conf.embedder()
         is_former = _served.get(configured.name)
         if is_former is None and not django_settings.EMBEDDER:
-            # It took the embedder that was in service at its start.
+            # This process took the embedder that was active when it started.
             is_former = False
         former = _stored("name = %s", configured.name) if is_former is not None else None
         if former is None:
@@ -139,7 +139,7 @@ _adopting = threading.Lock()
 
 
 def _adopt() -> None:
-    """Open the embedder that was chosen in the admin, in a thread: the former vectors are searched until it is open."""
+    """Open the embedder that was chosen in the admin, in a thread; meanwhile the former vectors are searched."""
 
     def adopt() -> None:
         try:

@@ -100,10 +100,11 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
 
 
 def configuration_of(document: Document) -> str:
-    """The text-search configuration of the document's passages: that of its collection, or of its own language.
+    """Return the text-search configuration of the document's passages.
 
-    With `auto`, a document whose language does not show, such as one of figures, has that of most documents of its
-    collection, or English; one in a language without a configuration has `simple`.
+    A collection with `auto` uses the configuration of the document's language, or `simple` if the language has none. A
+    document whose language was not found, such as one of figures, uses the language of most documents in its
+    collection, or English.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -116,7 +117,7 @@ def configuration_of(document: Document) -> str:
 
 
 def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
-    """Add names to the configurations of a collection, whose statistics are locked and not saved here."""
+    """Add names to the configurations of a collection. The caller has locked the statistics, and saves them."""
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 

@@ -45,10 +45,12 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Typical cosines of one embedder: of a question with a passage about something else (``unrelated``) and with one
-    that answers it (``answering``), and of two texts about different things (``unrelated_texts``). ``across_languages``
-    is true if the first two also apply to a question and a passage in different languages. ``vector_weight`` is the
-    share of its scores in the sum of z-scores; None: the method's own.
+    """Typical cosines of one embedder, the scale of its closeness.
+
+    ``unrelated`` is the cosine of a question and a passage about something else, ``answering`` of a question and a
+    passage that answers it, and ``unrelated_texts`` of two texts about different things. ``across_languages`` is true
+    if the first two also apply when question and passage are in different languages. ``vector_weight`` is the share of
+    the embedder's scores in the sum of z-scores; None uses the share that the search method sets.
     """
 
     unrelated: float
@@ -111,7 +113,7 @@ def missing_calibration(embedder: str) -> str:
 
 
 def stored_calibration(embedder: str) -> Calibration | None:
-    """What was fitted for the embedder with this name; None for nothing, or if it cannot be read."""
+    """Return the calibration stored for the embedder with this name; None if there is none or it cannot be read."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
         return Calibration(**row.scales) if row is not None else None
@@ -135,11 +137,11 @@ class Fit:
 
 
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
-    """Fit and store the calibration of the configured embedder, which holds from then on.
+    """Fit and store the calibration of the configured embedder, which applies from then on.
 
-    ``across_languages`` is what is known of the embedder, and not fitted. The question is a passage's canonical
-    question, or the heading above it. Raises: NotFitted when there is too little to fit on, or the vectors tell
-    nothing; EmbeddingFailed.
+    ``across_languages`` is a property of the embedder: it is stored as given, not fitted. The question of a passage is
+    its first canonical question, or the innermost heading above it. Raises: NotFitted if the embedder is built in, if
+    there are too few passages, or if the vectors do not separate them; EmbeddingFailed.
     """
     embedder = conf.embedder()
     if embedder.name in BUILT_IN:
@@ -175,7 +177,10 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
 
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
-    """Store what was fitted for the embedder with this name, on so many passages; None: on those known before."""
+    """Store the calibration of the embedder with this name.
+
+    ``passages`` is the number of passages that it was fitted on; None keeps the stored number.
+    """
     how: dict[str, Any] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
     if passages is not None:
         how["passages"] = passages

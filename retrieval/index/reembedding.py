@@ -24,17 +24,19 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Make the embedder that the settings name the one that is searched, and return its row; where they name none, it
-    is the one of a new site. Raises: EmbeddingFailed.
+    """Encode all passages with :func:`conf.new_embedder`, make it the searched one, and return its row.
+
+    Raises: EmbeddingFailed.
     """
     wanted = conf.new_embedder()
     return switch(encode_passages(wanted, report), wanted, report)
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """The embedder's row, with a vector of each passage and their index; what is searched does not change.
+    """Store the embedder's vector of each passage, build their index, and return the embedder's row.
 
-    Passages are embedded a batch at a time, so that an interrupted run goes on where it was. Raises: EmbeddingFailed.
+    The searched embedder does not change. Passages are embedded in batches, so that an interrupted run continues where
+    it stopped. Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:
@@ -47,11 +49,11 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
 
 
 def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Make the embedder of the row the one that is searched.
+    """Make the embedder of the row the one that is searched, and return the row.
 
-    The switch is one short transaction that no writer can slip a passage past. Until they are restarted, or have opened
-    an embedder that was chosen in the admin, processes that run go on with the vectors of the embedder before, which
-    stay until :func:`drop_unused`. Raises: EmbeddingFailed.
+    The switch is one short transaction that locks out writers, so that no passage lacks a vector. Running processes
+    continue with the former vectors until they are restarted, or have opened an embedder that was chosen in the admin.
+    The former vectors are stored until :func:`drop_unused`. Raises: EmbeddingFailed.
     """
     with transaction.atomic():
         # Whoever writes passages locks these rows first.

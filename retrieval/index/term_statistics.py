@@ -32,9 +32,11 @@ LONGEST_TEXT_KEPT = 300
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """One collection at the moment of a search; ``names`` are its slug and its name, ``configurations`` those of its
-    passages. ``edition`` differs whenever its statistics were written anew: also after a restored backup, whose
-    versions may have been there before."""
+    """The state of one collection at the moment of a search.
+
+    ``names`` are its slug and its name, ``configurations`` the text-search configurations of its passages. ``edition``
+    changes whenever its statistics are written, also by a restored backup, which may repeat earlier versions.
+    """
 
     pk: int
     names: tuple[str, str]
@@ -90,9 +92,9 @@ def passages_in(collections: Sequence[int]) -> int:
 
 
 def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The collections of each text-search configuration among those given, configurations in alphabetical order.
+    """Return the collections by text-search configuration, configurations in alphabetical order.
 
-    A collection of several languages is in several.
+    A collection in several languages is listed under each of them.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -103,12 +105,12 @@ def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
 
 
 def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
-    """Those of the collections whose passages have several configurations."""
+    """Return the ids of the collections whose passages have several configurations."""
     return tuple(state.pk for state in collection_states(collections) if len(state.configurations) > 1)
 
 
 def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
-    """An SQL condition with its parameters: the passage is in one of the collections, and has the configuration."""
+    """Return an SQL condition and its parameters: passages of the collections that have the configuration."""
     mixed = mixed_among(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]

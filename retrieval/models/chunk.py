@@ -45,7 +45,7 @@ class Chunk(models.Model):
     )
     # The blocks that hold some of it, as `retrieval.text.block` writes them.
     blocks = models.JSONField(default=list, db_default=[])
-    # Of text search, by which its words were reduced; empty if it was written before documents had their own.
+    # This text-search configuration reduced its words; it is empty if the passage is older than the field.
     configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
@@ -81,7 +81,7 @@ class Chunk(models.Model):
 class Embedder(models.Model):
     """A vector space: a model, at a precision, with a width. Exactly one is searched at a time.
 
-    ``options`` say how it is made if it was chosen in the admin (`retrieval.conf.chosen_embedder`).
+    ``options`` describe how the embedder is made if it was chosen in the admin (`retrieval.conf.chosen_embedder`).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)

@@ -12,9 +12,9 @@ from retrieval.key_limits import limits_of
 
 
 class TextSearchConfiguration(models.TextChoices):
-    """PostgreSQL's stock configurations that the site offers; `simple` splits and lower-cases, no more.
+    """The text-search configurations of PostgreSQL that the site offers.
 
-    With `auto`, each document has that of its own language.
+    `simple` only splits and lower-cases words. `auto` uses the configuration of each document's own language.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -195,7 +195,7 @@ class Collection(models.Model):
 
     @property
     def languages(self) -> str:
-        """The languages of the text, as a reader is shown them; those found, with `auto`."""
+        """Return the languages of the text in words for readers; `auto` lists the languages that were found."""
         if self.text_search_configuration != TextSearchConfiguration.AUTO:
             return self.get_text_search_configuration_display()
         statistics = getattr(self, "statistics", None)
@@ -250,12 +250,12 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):
-    """The figures of a whole collection that keyword search uses, updated in the transaction that changes its chunks.
+    """The figures of a collection that keyword search uses, updated in the transaction that changes its chunks.
 
     ``reference_length`` is the mean chunk length that the stored term weights were computed with. It follows
-    ``total_length / chunks`` at a distance, because each change of it rewrites every weight of the collection.
-    ``configurations`` are those of its chunks, those of former ones included, separated by blanks.
-    ``version`` grows with every change of the collection's chunks: what was derived from them is stale when it differs.
+    ``total_length / chunks`` only roughly, because each change of it rewrites every weight of the collection.
+    ``configurations`` lists the text-search configurations that chunks have or had, separated by blanks. ``version``
+    grows with every change of the chunks; data derived at another version is stale.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")

@@ -178,13 +178,15 @@ def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
     return [_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
-# So much of the text behind a hit is kept with it: about a screen.
+# This many characters of the text after a hit are kept with it, about one screen.
 FOLLOWING_CHARACTERS = 900
 
 
 def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Each hit of the context as a block of its own, best first, as a reader sees it: the hit, what completes its
-    blocks and its short section, and a screen of the text behind it, as far as the context contains them.
+    """Return each hit of the context as a block of its own, best first, as a reader sees it.
+
+    A block contains the hit, the passages that complete its blocks and its short section, and a screen of the text
+    after it, as far as the context contains them. Hits with the same content give one block.
     """
     run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}

@@ -193,13 +193,14 @@ NEARLY_THE_WORD = 0.58
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question in one text-search configuration. ``mixed`` are the collections that have passages in others as well.
+    """A question in one text-search configuration.
 
-    ``idf`` maps each lexeme that the corpus contains to its weight, > 0. ``expansions`` maps each typed word that it
-    lacks to similar words, the nearest first. A passage must contain one of ``matching`` and meet ``constraint``, a
-    tsquery. ``document_frequencies`` are those of all lexemes, expansions included. Every stored term weight is below
+    ``mixed`` are the collections that also have passages in other configurations. ``idf`` maps each lexeme that the
+    corpus contains to its weight, > 0. ``expansions`` maps each typed word that the corpus lacks to similar words,
+    nearest first. A passage must contain one of the ``matching`` lexemes and meet ``constraint``, a tsquery.
+    ``document_frequencies`` covers all lexemes, expansions included. Every stored term weight is below
     ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and that have no expansion; each would
-    weigh ``unknown_weight``. ``unknown_words`` are the typed words without an expansion that comes near.
+    weigh ``unknown_weight``. ``unknown_words`` are the typed words without a near expansion.
     """
 
     configuration: str
@@ -245,7 +246,7 @@ class LexicalQuery:
         return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
-        """Whether the chunk is in one of the collections, and its words were reduced by the configuration."""
+        """Return whether the chunk is in one of the collections, and the configuration reduced its words."""
         pk = chunk.collection_id
         return pk in self.collections and (pk not in self.mixed or chunk.configuration == self.configuration)
 

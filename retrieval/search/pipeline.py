@@ -143,7 +143,8 @@ SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 _WORDS = re.compile(r"\w+")
-# Versions, and letters with digits; but no ordinal, decade or measure (19th, 1970s, 500mg), arrow or mathematical sign.
+# Codes are versions and words of letters and digits, except ordinals, decades and measures (19th, 1970s, 500mg), and
+# symbols such as arrows and mathematical signs.
 _CODE = re.compile(
     rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
 )
@@ -155,7 +156,7 @@ _SECTION = re.compile(
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# A name of one word is rare if so many of the passages elsewhere hold it.
+# A name of one word is rare if at most this share of the passages in the other collections contain it.
 RARE_SHARE = 0.01
 
 # Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
@@ -242,7 +243,7 @@ def search(
         used = NamedProfile("", used)
     tuned = used.settings if method is None else used.settings.as_published(method)
     if method is None:
-        tuned = _with_embedders_weights(tuned)
+        tuned = _use_embedder_weights(tuned)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
     reformulation, reformulator = None, conf.reformulator()
@@ -284,11 +285,11 @@ def search(
     known = look_up(asked, plan)
     answered = _answered(texts, asked, known)
     watch.lap("scores")
-    lists = _fused(answered, plan)
-    strengths = _strengths(searched, answered[0], lists) if reformulation is not None else None
+    lists = _fuse_each(answered, plan)
+    strengths = _make_strengths(searched, answered[0], lists) if reformulation is not None else None
     if len(lists) > 1 and strengths and is_new_subject(searched, lists[0], lists[1], strengths):
         answered, known, joined, joined_with = [replace(answered[0], weight=1.0)], known[:1], "", ()
-        lists = _fused(answered, plan)
+        lists = _fuse_each(answered, plan)
     terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
     section = find_section(searched) if reformulation is not None else None
     codes = find_codes(searched) - {section and section[1]} if reformulation is not None else frozenset()
@@ -338,8 +339,9 @@ def search(
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
-    """The slugs of the collections whose name or slug the question contains as whole words. A name of one word has to
-    be rare: no ordinary word such as "parts", and hardly in the passages of the other collections.
+    """Return the slugs of the collections whose name or slug the question contains as whole words.
+
+    A name of one word must be rare: no ordinary word such as "parts", and in few passages of the other collections.
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []
@@ -375,14 +377,14 @@ def find_section(question: str) -> tuple[str, str] | None:
     return (named[1].casefold(), named[2]) if named else None
 
 
-def _with_embedders_weights(tuned: ProfileSettings) -> ProfileSettings:
-    """The settings with the weights that were fitted to the embedder, unless the profile has its own."""
+def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
+    """Return the settings with the weights that were fitted to the embedder, unless the profile has its own."""
     if tuned.weights is not None or tuned.method is not SearchMethod.ZSCORE:
         return tuned
     try:
         fitted = current_calibration()
     except (RetrievalError, ImproperlyConfigured):
-        return tuned  # the vector retriever tells that there is no embedder
+        return tuned  # the vector retriever reports the error
     share = fitted.vector_weight if fitted is not None else None
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 
@@ -441,8 +443,8 @@ def _answered(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
-def _fused(searches: Sequence[_Search], plan: SearchPlan) -> list[list[Candidate]]:
-    """The ranking of each search, over the candidates of all."""
+def _fuse_each(searches: Sequence[_Search], plan: SearchPlan) -> list[list[Candidate]]:
+    """Return the ranking of each search, over the candidates of all searches."""
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         return [
@@ -455,8 +457,7 @@ def _largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> 
     return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
 
 
-def _strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
-    """How strong the candidates are; None if there are none, or if the embedder's cosines have no scale."""
+def _make_strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
     calibration = current_calibration()
     if calibration is None or not lists[0]:
         return None
@@ -473,8 +474,11 @@ def _rank_candidates(
     given: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """The candidates, best first: fused, boosted by their metadata, their ``places`` and the question's ``codes``, and
-    reranked. Those to which the question was ``given`` come first."""
+    """Return the candidates, best first, and the trace of the reranker.
+
+    They are fused, boosted by their metadata, their ``places`` and the question's ``codes``, and reranked. Passages to
+    which a curator gave the question are in ``given``, and come first.
+    """
     tuned = plan.settings
     with span("search.fusion"):
         fused = lists[0]

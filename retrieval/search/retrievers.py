@@ -103,8 +103,10 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Additional data on all candidates of one search: each retriever's ``scores`` of candidates that it did not list,
-    the ``matched_terms`` of those that it listed, the ``word_shares`` of all, and the ``languages`` of their documents.
+    """Additional data on all candidates of one search, by chunk id.
+
+    ``scores`` are each retriever's scores of candidates that it did not list, ``matched_terms`` the terms of candidates
+    that a retriever listed. ``word_shares`` and ``languages``, of their documents, cover all candidates.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)

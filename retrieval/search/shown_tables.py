@@ -1,4 +1,4 @@
-"""The table that is shown as a result of a question, without a claim."""
+"""The table that is shown as a result of a question, without a computed answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A table is shown whose place among the hits and whose named columns and cells weigh so much together.
+# A table is shown if its place among the hits and its named columns and cells weigh at least this much together.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -44,7 +44,7 @@ def show_table(
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table is clearly meant.
 
-    A table gains weight by a hit in it, and by columns and cells that the question names. ``candidates`` come from
+    A hit in the table adds weight, and so do its columns and cells that the question names. ``candidates`` come from
     ``find_candidates``; ``passages`` are the hits of the search, best first.
     """
     weighed = [
@@ -58,11 +58,10 @@ def show_table(
     if table is None:
         return None
     near_rows = _rows_of_hits(table, known, passages)
-    return _show(choose(question, known, nearness_in(known), near_rows), known, table, language)
+    return _load_shown(choose(question, known, nearness_in(known), near_rows), known, table, language)
 
 
 def _weigh_place(known: KnownTable, passages: Sequence[Passage]) -> float:
-    """Return 2 for a table with the first hit, 1 with the second, 2/3 with the third, 0 without a hit."""
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
@@ -78,12 +77,11 @@ def _rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) 
 
 
 def nearness_in(table: KnownTable) -> Nearness:
-    """How near a text is to columns of the table, by the embedder."""
-    return partial(_nearness, table)
+    """Return the function that measures with the embedder how near a text is to columns of the table."""
+    return partial(_measure_nearness, table)
 
 
-def _nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
-    """The cosine of the text and each column's name; equal for all columns when the embedder fails."""
+def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
     names = [label_of(table.columns[column].name) for column in columns]
     try:
         asked = encode_query(text)
@@ -93,8 +91,8 @@ def _nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[
         return [0.0] * len(columns)
 
 
-def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
-    """The texts of the choice; None when the document is read again at this moment."""
+def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
+    """Return the chosen part of the table with its texts; None while the document is being read again."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()
@@ -103,14 +101,14 @@ def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -
     shown = {
         column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
     }
-    # A column without a name and without a cell shows nothing.
+    # A column that has neither a name nor a filled cell is left out.
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
     rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
     columns = tuple(label_of(known.columns[column].name) for column in shown)
     sorted_by = label_of(known.columns[choice.order].name) if choice.order is not None else ""
     conditions = tuple(
-        describe(each, known, language, is_part=_names_parts(each, shown[each.column][: choice.matched]))
+        describe(each, known, language, is_part=_is_part_of_cell(each, shown[each.column][: choice.matched]))
         for each in choice.conditions
     )
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
@@ -124,14 +122,14 @@ def _show(choice: TableChoice, known: KnownTable, table: Table, language: str) -
         matched=choice.matched,
         shown=len(rows),
         sorted_by=sorted_by,
-        url=_address(choice, known, table),
+        url=_build_address(choice, known, table),
         conditions=conditions,
         summary=summary,
     )
 
 
-def _names_parts(condition: Condition, cells: Sequence[str]) -> bool:
-    """Whether the words of a condition are not the whole of each cell that meets it."""
+def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
+    """Return whether the condition's words are only a part of some cell that meets it."""
     return condition.operator == "is" and any(key_of(cell) not in condition.values for cell in cells)
 
 
@@ -140,7 +138,7 @@ def _shorten(cell: str) -> str:
 
 
 def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, row_count: int) -> str:
-    """The sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area"."""
+    """Return the sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area." """
     if conditions:
         said = _("%(matched)d of %(total)d rows: %(conditions)s") % {
             "matched": choice.matched,
@@ -161,8 +159,8 @@ def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, r
     return f"{said}."
 
 
-def _address(choice: TableChoice, known: KnownTable, table: Table) -> str:
-    """The address of the table's page with the rows that meet the conditions, in this order."""
+def _build_address(choice: TableChoice, known: KnownTable, table: Table) -> str:
+    """Return the address of the table's page with the conditions and the order of the choice."""
     typed: dict[str, str] = {}
     for condition in choice.conditions:
         name = f"c{condition.column}"

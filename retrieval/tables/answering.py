@@ -32,10 +32,10 @@ def answer_from_tables(
     nearness_in: Callable[[KnownTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
-    """Return a computed value, or else the rows that match; None when no table is clearly asked.
+    """Return a computed value, or else the rows that match; None if the question is not clearly about a table.
 
     ``candidates`` come from ``find_candidates``. The first one that answers counts. The result is worded in
-    ``language``; English and Dutch questions are both read.
+    ``language``; questions are read in English and Dutch.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -151,7 +151,10 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
 
 
 def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
-    """The condition as it is read; ``is_part`` says that cells meet it which say more than its words."""
+    """Return the condition in words, such as "category = pump".
+
+    ``is_part`` replaces "=" by "contains": the condition's words are only a part of some cell that meets it.
+    """
     name = show_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")
     if is_part and not condition.is_negated:

@@ -1,7 +1,6 @@
-"""The part of a table that is shown for a question: its rows, filtered and ordered as far as the question was
-understood, and the columns that matter. PURE.
+"""The part of a table that is shown for a question: filtered and sorted rows, and the columns that matter. PURE.
 
-Nothing is claimed by it: rows that fit come first, then those that share most words with the question.
+The part is no claim: rows that fit the question come first, then rows that share most words with it.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# A table of so many rows is shown whole, and so are so many rows that fit.
+# A table of at most WHOLE_ROWS rows is shown whole, and all rows that fit are shown if they are at most MOST_FITTING.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
-# Around so few rows that fit the rows beside them are shown.
+# If at most this many rows fit, the rows nearest to them in the table are shown with them.
 _FEW = 3
-# The words of longer tables are not looked up.
+# Rows of longer tables are not scored by their words.
 _MOST_SCORED = 1_000
 
 Nearness = Callable[[str, Sequence[int]], Sequence[float]]
@@ -36,8 +35,11 @@ Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class TableChoice:
-    """``rows`` are those shown: the first of the ``matched`` rows that meet the ``conditions``, then others. They come
-    by the column ``order``, the highest first, or with ``is_least`` the lowest; None for another order.
+    """The part of a table that is shown for a question.
+
+    ``rows`` are the rows shown: as many of the ``matched`` rows that meet the ``conditions`` as there is room for, then
+    others. They are sorted by the column ``order``, highest first, or lowest first with ``is_least``; None is another
+    order.
     """
 
     columns: tuple[int, ...]
@@ -49,7 +51,10 @@ class TableChoice:
 
 
 def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
-    """``near_rows`` are the ordinals of rows that a search found, the best first."""
+    """Return the part of the table to show for the question.
+
+    ``near_rows`` are the ordinals of rows that a search found, best first.
+    """
     is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
     rows = [row for row in _load_rows(reading, table) if row.is_of_data]
@@ -62,7 +67,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
     if reading.order is not None and any(
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
-        reading = replace(reading, order=None)  # one of these cells may be the highest
+        reading = replace(reading, order=None)  # a cell that cannot be compared may be the highest
     scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
@@ -88,7 +93,10 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
 
 
 def weigh_names(question: str, table: KnownTable) -> float:
-    """How surely the question is about the table, by the cells, columns and words of its caption that it names."""
+    """Return how surely the question is about the table, by the names in the question.
+
+    A cell or a column that it names weighs 1, words of the table's caption weigh 0.5.
+    """
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
     for span in link(question, table, partly=True) or []:
@@ -97,7 +105,10 @@ def weigh_names(question: str, table: KnownTable) -> float:
 
 
 def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
-    """What is certain, else what the question names; with an extreme of no column that is named, the nearest one."""
+    """Return the certain reading of the question, or else a reading of the columns and cells that it names.
+
+    An extreme that names no column ranks by the column that is nearest in meaning.
+    """
 
     years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
 
@@ -105,7 +116,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
-            words = table.words_of_column(column)  # of incidents_00_14 also 00
+            words = table.words_of_column(column)  # "2000" also picks the column incidents_00_14
             return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
 
         return max(columns, key=key)
@@ -121,7 +132,10 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
 
 
 def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
-    """The extreme that is asked for, and the word that says of what: the one behind it, or else its own."""
+    """Return the extreme that is asked for, and the words that describe its column.
+
+    These are the words right behind the extreme if they have no meaning in the table, and otherwise its own.
+    """
     spans = link(question, table, partly=True) or []
     for at, span in enumerate(spans):
         if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
@@ -139,7 +153,7 @@ def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
 
 
 def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
-    """By the number asked for, then by what the rows share with the question, then as in the table."""
+    """Return the rows sorted by the reading's column, then by score, then by their place in the table."""
 
     is_least = reading.is_least or reading.operation is Operation.LEAST
 
@@ -152,14 +166,16 @@ def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: Tab
 
 
 def _measure(value: CellValue) -> float | None:
-    """The number, or the day as one; None for a cell that is neither."""
     if isinstance(value, str):
         return float(value.replace("-", "")) if DAY.fullmatch(value) else None
     return None if value is None else float(value)
 
 
 def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
-    """By ordinal: the sum of the weights of the question's words in the row, rare ones weighing more."""
+    """Return scores by ordinal: the sum of the weights of the question's words in the row; rare words weigh more.
+
+    A row that the search found gains 1 divided by its rank.
+    """
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
         for word in {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
@@ -172,7 +188,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
 
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
-    """The columns that name a row, those that the question asks for or names, then the nearest."""
+    """Return the columns that name a row, then the ones that the question names, then the nearest in meaning."""
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
     chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]

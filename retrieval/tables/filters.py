@@ -14,7 +14,10 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """The conditions that a filter of the column ``at`` sets; empty if it is empty. Raises: ValueError."""
+    """Return the conditions that a typed filter of the column ``at`` sets; an empty filter sets none.
+
+    Raises: ValueError.
+    """
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
@@ -34,7 +37,7 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
 
 
 def write_filter(condition: Condition, column: Column) -> str:
-    """The filter that sets the condition."""
+    """Return the filter that sets the condition, as a reader would type it."""
     if condition.operator == "contains":
         return condition.shown
     if condition.operator == "is":
@@ -51,7 +54,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted by the values of a column: numbers before words, empty cells last."""
+    """Return the rows sorted by a column: numbers before words if ascending, and empty cells always last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),
@@ -60,7 +63,7 @@ def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[Kn
 
 
 def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int | None) -> list[KnownRow]:
-    """The rows that meet all conditions, with the values of their columns and of the ``order``."""
+    """Return the rows that meet all conditions, with the values of the conditions' columns and of ``order``."""
     columns = {condition.column for condition in conditions} | ({order} if order is not None else set())
     return [
         row

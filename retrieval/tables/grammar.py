@@ -47,9 +47,11 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``operator`` is one of = < <= > >= between of the column's number, ``is`` of what its cell names, ``contains`` of
-    folded words in it, or a comparison with a year (``year>``). ``values`` are alternatives. ``shown`` are the words of
-    the question.
+    """A condition on the cells of one column.
+
+    ``operator`` is one of = < <= > >= between, which compare the cell's number, the same after ``year`` (``year>``),
+    which compare its year, ``is``, which compares the names in the cell, or ``contains``, which looks for folded words
+    in it. ``values`` are alternatives, or the bounds of a comparison. ``shown`` are the words of the question.
     """
 
     column: int
@@ -312,7 +314,7 @@ class _Reader:
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject
         if asked is None:
-            is_open = columns or (asks and not self._stands_behind(Word.WHICH))
+            is_open = columns or (asks and not self._is_value_behind(Word.WHICH))
             return None if is_open else TableReading(Operation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
@@ -322,7 +324,7 @@ class _Reader:
         return TableReading(Operation.LOOK_UP, conditions, answer=asked)
 
     def _is_joined(self, first: int, second: int) -> bool:
-        """ "The weight and the price"."""
+        """Return whether "and" joins two columns, as in "the weight and the price"."""
         return second == first + 2 and self.spans[first + 1].word is Word.AND and first + 1 not in self.used
 
     def _is_plural(self, at: int) -> bool:
@@ -337,7 +339,7 @@ class _Reader:
         if (
             not columns
             and not is_distinct
-            and (self._stands_behind(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
+            and (self._is_value_behind(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
         ):
             return TableReading(Operation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
@@ -354,8 +356,8 @@ class _Reader:
             return TableReading(Operation.SUM, conditions, order=column)
         return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
-    def _stands_behind(self, *words: Word) -> bool:
-        """Whether a value stands right behind one of the words: "how many pumps"."""
+    def _is_value_behind(self, *words: Word) -> bool:
+        """Return whether a value directly follows one of the words, as in "how many pumps"."""
         return any(
             before.word in words and one.kind is Kind.VALUE and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
@@ -390,7 +392,7 @@ class _Reader:
         if len(ranking) == 1:
             order = self._only(ranking[0])
         elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]  # the only one that can be ranked
+            order = self.table.measures[0]  # it is the only column that can be ranked
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):

@@ -84,10 +84,11 @@ def years_of(value: CellValue) -> frozenset[int]:
 
 @dataclass(frozen=True, eq=False)
 class KnownTable:
-    """A table at ``text[start:end]`` of its document.
+    """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with at least the values of these columns. A question may name cells of
-    ``named_rows``. With ``is_long``, these are some of the rows, and ``read_rows`` returns no other values.
+    ``read_rows(columns)`` returns all rows, with at least the values of these columns. ``named_rows`` are the rows
+    whose cells a question may name. If ``is_long``, they are only some of the rows, and ``read_rows`` may leave the
+    values of other columns None.
     """
 
     pk: int
@@ -153,7 +154,7 @@ class KnownTable:
 
     @cached_property
     def rows_of_words(self) -> Mapping[str, Sequence[int]]:
-        """By each word, in the singular, the rows that may be named and hold it."""
+        """Return, by each word in the singular, the ordinals of the named rows that contain it."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
             for word in {singular(token.norm) for value in row.values for token in tokenize(_plain(value))}:
@@ -162,7 +163,7 @@ class KnownTable:
 
     @cached_property
     def naming(self) -> Sequence[int]:
-        """The column that names a row; behind a code, the column of words beside it as well."""
+        """Return the columns that name a row: the subject and, if its cells are codes, the next column of text."""
         first = self.subject if self.subject is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
@@ -195,13 +196,13 @@ class KnownTable:
 
     @cached_property
     def measures(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked."""
+        """Return the columns of numbers that can be ranked: no ordinals, no years."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]
 
     @cached_property
     def days(self) -> Sequence[int]:
-        """The columns of days, or else those of years."""
+        """Return the columns of days, or else the columns of years."""
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 

@@ -91,7 +91,7 @@ def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
 
 
 def show_name(name: str) -> str:
-    """A column's name as it is read: ``max_pressure_bar`` is max pressure; names such as RPM and WebDAV stay."""
+    """Return a column's name for readers: "max pressure" for ``max_pressure_bar``; RPM and WebDAV stay as they are."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name
@@ -102,7 +102,7 @@ def show_name(name: str) -> str:
 
 
 def label_of(name: str) -> str:
-    """A column's name with its unit in brackets: ``weight_g`` is weight (g)."""
+    """Return a column's name with its unit in brackets: "weight (g)" for ``weight_g``."""
     shown, words = show_name(name), words_of_name(name)
     is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
     return f"{shown} ({words[-1]})" if is_cut else shown
@@ -117,7 +117,7 @@ class Word(Enum):
     MEAN = auto()
     MOST = auto()
     LEAST = auto()
-    # Of days and years.
+    # These two rank days and years.
     LATEST = auto()
     EARLIEST = auto()
     MORE = auto()
@@ -252,7 +252,10 @@ class Concept:
 def _concept(
     columns: str, degrees: str, most: str, least: str, compared: str = "", *, more: str = "", less: str = ""
 ) -> Concept:
-    """``compared`` are adjectives behind words such as "most" and "less"; ``more`` and ``less`` are comparatives."""
+    """Build a concept from words separated by blanks.
+
+    ``compared`` are adjectives behind words such as "most" and "less"; ``more`` and ``less`` are comparatives.
+    """
     phrases: dict[str, Word | None] = dict.fromkeys(degrees.split())
     phrases |= dict.fromkeys(most.split(), Word.MOST) | dict.fromkeys(least.split(), Word.LEAST)
     phrases |= dict.fromkeys(more.split(), Word.MORE) | dict.fromkeys(less.split(), Word.LESS)

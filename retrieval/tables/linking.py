@@ -50,9 +50,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSpan:
-    """``question[start:end]``. ``word`` is what a phrase of the grammar does, ``columns`` are those that are named or
-    that hold the value, ``key`` is the value's, ``number`` a number or a year, and ``unit`` what stands behind it. A
-    range has the ``word`` BETWEEN, and ``number`` and ``upper`` as its ends."""
+    """A part of the question, ``question[start:end]``, with its meaning in the table.
+
+    ``word`` is the function of a phrase in the grammar. ``columns`` are the columns that the span names, or that
+    contain its value; ``key`` is the key of the value. ``number`` is a number or a year, and ``unit`` its unit. A range
+    has the ``word`` BETWEEN, and its ends are ``number`` and ``upper``.
+    """
 
     kind: Kind
     start: int
@@ -66,10 +69,11 @@ class QuestionSpan:
 
 
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
-    """Return the spans of the question in their order, without filler; None when a word is left over.
+    """Return the spans of the question in their order, without filler; None if a word has no meaning.
 
-    The longest spans come first. A span that is the whole name of a column and the whole text of a cell is taken for
-    neither. With ``partly``, it is taken for the cell, and each word that is left over has a span of its own.
+    Longer spans are linked first. A span that is both the whole name of a column and the whole text of a cell has no
+    clear meaning either. ``partly`` takes such a span for the cell, and gives each word without a meaning a span of its
+    own.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -77,25 +81,25 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """``spans`` is the result of ``link`` with ``partly``, ``whole`` the one without."""
+    """Both results of :func:`link`: ``spans`` with ``partly``, and ``whole`` without it."""
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
 
 
-# Several steps link the same question to the same table.
+# The result is kept, because several steps link the same question to the same table.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     tokens = tokenize(question)
     return _Linker(question, tokens, table, phrases_for(token.norm for token in tokens)).link()
 
 
-def _in_order(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
+def _sort_spans(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
     return tuple(_join_ranges([span for _, span in sorted(found.items()) if span.word is not Word.FILLER]))
 
 
 def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
-    """The spans, with "between 2 and 4" as one."""
+    """Return the spans, with each range such as "between 2 and 4" as one span."""
     for at in range(len(spans) - 3):
         opening, low, joining, high = spans[at : at + 4]
         kinds = {low.kind, high.kind}
@@ -132,7 +136,7 @@ class _Linker:
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
         is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
         rest = {at: self._span(Kind.OTHER, at, at + 1) for at in left}
-        return _Linked(_in_order(found | rest), _in_order(found) if is_clear else None)
+        return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, first: int, end: int) -> bool:
         """Return whether the tokens are a part of a name such as ``PING_BODY_LIMIT``, which does not mean its parts.

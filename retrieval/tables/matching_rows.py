@@ -22,8 +22,11 @@ Choose = Callable[[Sequence[int]], int]
 
 
 def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
-    """The rows with the values that are named, within the bounds that are given, or in the order that is asked for;
-    None when the question names neither. ``choose`` returns one of a few columns that words may mean."""
+    """Return a reading of the rows that the question names, bounds or ranks; None if it does none of these.
+
+    Named values, bounds and years become conditions, an extreme the order. ``choose`` returns one of a few columns that
+    words may mean.
+    """
     spans = link(question, table, partly=True) or []
     words = [_words(question, span) for span in spans]
     conditions = [
@@ -43,7 +46,7 @@ def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading 
 def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
     """Return whether the reading uses each word of the question, or the word names a column at least in part.
 
-    The question must name more than cells, whose words may occur in any text.
+    The question must name more than cells, because the words of cells may occur in any text.
     """
     spans = link(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
@@ -87,7 +90,7 @@ def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, .
 
 
 def _before(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
-    """The column that is named before the span: "a price of 20 or less"."""
+    """Return the columns that are named before the span, as in "a price of 20 or less"."""
     if at == 0 or not words[at - 1]:
         return []
     return list(spans[at - 1].columns) or _columns_meant(words[at - 1], table, _MOST_MEANT)
@@ -136,7 +139,7 @@ def _bounds(
 
 
 def _years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
-    """ "In 1943", "since 2001", where one column has the years."""
+    """Yield the conditions on years, such as "in 1943" or "since 2001", if exactly one column has years."""
     if len(table.year_columns) != 1:
         return
     (column,) = table.year_columns

@@ -43,14 +43,17 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """What was computed. ``value`` is the count, the sum or the mean, or empty; ``conditions`` say in words which rows
-    counted ("chocolate = yes"). ``matched`` of ``total`` rows met them; ``rows`` are those shown, at most 50, and
-    ``ordinals`` their numbers in the table, from 1. ``answers`` are the values that answer, as the document has them;
-    ``is_value`` says that the highest or lowest value itself was asked for, not its row. The first ``name_columns`` of
-    the ``columns`` name a row, ``targets`` are the places of those that are shown, of which the question names the
-    ``asked`` ones; the others are those of the conditions.
-    ``is_markup`` says that the cells are Markdown; ``is_ordered``, that rows without a claim come by the first target,
-    the highest first, or with ``is_least`` the lowest.
+    """The result of a computation over a table, or rows that match a question without a computed value.
+
+    ``value`` is the count, the sum or the mean, or empty. ``conditions`` say in words which rows counted ("chocolate =
+    yes"), and ``matched`` of ``total`` rows met them. ``rows`` are the rows shown, at most 50, and ``ordinals`` their
+    numbers in the table, from 1. ``answers`` are the values that answer, as written in the document; ``is_value`` says
+    that the highest or lowest value itself was asked for, not its row.
+
+    The first ``name_columns`` of the ``columns`` name a row. ``targets`` are the places of the columns to show,
+    ``asked`` the places of the ones that the question names; the remaining columns are the conditions'. ``is_markup``
+    says that the cells are Markdown. ``is_ordered`` says that rows without a computed value are sorted by the first
+    target, highest first, or lowest first with ``is_least``.
     """
 
     operation: Operation
@@ -93,10 +96,10 @@ class TableDocument:
 class ShownTable:
     """A part of a table that is shown as a result, in the form of the API.
 
-    ``rows`` have the texts of the cells in the order of the ``columns``. Of all ``row_count`` rows, ``matched`` meet
-    the ``conditions``, which say in words how the question was understood; the ``shown`` ones begin with them.
-    ``sorted_by`` is one of the columns, or empty; ``summary`` says all this in the question's language. ``url`` is the
-    page where a reader filters and sorts the table.
+    ``rows`` have the texts of the cells in the order of the ``columns``. The table has ``row_count`` rows, of which
+    ``matched`` meet the ``conditions``; these say in words how the question was understood. ``shown`` is the number of
+    ``rows``, which begin with the matched ones. ``sorted_by`` is one of the columns, or empty. ``summary`` says all
+    this in the question's language. ``url`` is the page on which a reader filters and sorts the table.
     """
 
     document: TableDocument

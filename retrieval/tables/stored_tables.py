@@ -166,7 +166,7 @@ def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
 
 
 def load_known(table: Table) -> KnownTable:
-    """The table with all that may be named in it."""
+    """Return the table with everything that a question may name in it."""
     found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
     return _know(found, found.edition, ())
 

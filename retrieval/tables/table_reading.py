@@ -313,7 +313,10 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
 
 
 def show_cell(text: str) -> str:
-    """A cell as it is read: without Markdown's marks. One sign that stands alone marks nothing: ``name:"IMG_*"``."""
+    """Return a cell's text for readers, without Markdown's marks.
+
+    An asterisk or underscore that occurs once marks no text, and stays: ``name:"IMG_*"``.
+    """
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
     return plain_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 

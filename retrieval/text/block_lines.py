@@ -81,7 +81,7 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    """The mark that opens a note or a tab. Its text is indented below it, or ends at another mark."""
+    """Return whether the line opens a note or a tab, whose text is indented below it, or ends at another mark."""
     return body.startswith(":::") or opens_note(body)
 
 

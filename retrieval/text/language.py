@@ -1,6 +1,6 @@
-"""The language of a text, told by its most common words. PURE.
+"""Identification of a text's language by its most common words. PURE.
 
-The site itself speaks English and Dutch; keyword search has a configuration for more.
+The site itself is in English and Dutch; keyword search has configurations for more languages.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ _OTHERS = {
         jos sen ovat tämä kanssa
         """,
 }
-# The words of the two that other languages have as well.
+# Other languages have these words of English and Dutch, too.
 _MORE = {"en": "is in on or an no me was so we", "nl": "de en is in dat die met als of wie was na u den ik"}
-# Of a language that is written in a script of its own: where its characters lie.
+# These languages have a script of their own; the values are ranges of its characters.
 _SCRIPT_SPANS = {
     "ja": "\u3041-\u30ff",
     "ko": "\uac00-\ud7af",
@@ -77,7 +77,7 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# Text in Japanese has some Chinese characters, and many other signs.
+# This share of the letters decides. It is low, because Japanese text mixes kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -110,8 +110,9 @@ def _count(text: str) -> tuple[int, dict[str, dict[str, int]]]:
 
 
 def identify_language(text: str) -> str:
-    """The two-letter code of the text's language; empty if none stands out. A single common word decides, in a short
-    question as well, unless another language has as many.
+    """Return the two-letter code of the text's language; empty if it is not clear.
+
+    A single common word decides in a short question, unless another language has as many.
     """
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))

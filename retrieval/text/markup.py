@@ -1,6 +1,6 @@
-"""Markup of documents that says nothing to a reader of a passage, and what is left without it. PURE.
+"""Removal of markup that has no meaning for the reader of a passage. PURE.
 
-Sites of documentation are written in dialects of Markdown (MkDocs, Hugo, GitHub), with links and pictures that lead to
+Documentation sites are written in dialects of Markdown (MkDocs, Hugo, GitHub), with links and pictures that lead to
 files beside the document.
 """
 
@@ -14,7 +14,7 @@ _EMPTY_LINK = re.compile(r"\[[ \t]*+\]\([^()\n]{0,1000}+\)")
 _TARGET = r"[^\s()]{0,1000}+(?:\([^\s()]{0,100}+\)[^\s()]{0,100}+)?(?:[ \t]++\"[^\"\n]{0,200}+\")?\)"
 _LINK = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\({_TARGET}")
 _LINK_BESIDE = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\((?!https?://|mailto:|//){_TARGET}")
-# {: .wide } of Kramdown, { class="wide" } of Python-Markdown, {#place} of both and of Hugo.
+# Kramdown writes {: .wide }, Python-Markdown { class="wide" }, and both of them and Hugo write {#place}.
 _ATTRIBUTES = re.compile(
     r"(?<![ \t])[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}"
 )
@@ -39,8 +39,9 @@ def opens_note(line: str) -> bool:
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
-    """Return prose without pictures, comments, tags, attributes and footnotes; of links that lead to files beside the
-    document, or of ``all_links``, only the words are left.
+    """Return prose without pictures, comments, tags, attributes, footnotes and task boxes.
+
+    A link to a file beside the document, or with ``all_links`` any link, is replaced by its words.
     """
     for pattern in (_COMMENT, _IMAGE, _EMPTY_LINK, _TAG):
         text = pattern.sub("", text)
@@ -53,7 +54,7 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 def open_notes(text: str) -> str:
     """Return the text with notes and tabs of MkDocs as plain paragraphs below their titles in bold."""
     lines: list[str] = []
-    # By how much each line of the notes around a line is indented more.
+    # Each open note has its indent, and the number of columns by which its text is indented more.
     depths: list[tuple[int, int]] = []
     is_code = False
     given = text.split("\n")

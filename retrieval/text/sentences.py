@@ -24,8 +24,8 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
     r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
-# "Click Save.Important: back up first.Open the menu": the last word of a sentence that is glued to the next one. Names
-# such as models.Model look alike, so a text needs two of them.
+# This matches the last word of a sentence that is glued to the next one: "Click Save.Important: back up first.Open the
+# menu". Names such as models.Model look alike, so a text needs two matches.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"

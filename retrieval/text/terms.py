@@ -1,12 +1,12 @@
-"""From text to the terms of keyword search, before PostgreSQL's own analysis.
+"""Preparation of text for keyword search, before PostgreSQL's own analysis.
 
-PostgreSQL reduces words well and identifiers badly: it reads ``MX-9920-W`` as the word *mx*, the negative number -9920
+PostgreSQL reduces words well, but identifiers badly: it reads ``MX-9920-W`` as the word *mx*, the negative number -9920
 and the word *w*, and ``his/her`` as one file name. :func:`expand_identifiers` rewrites such strings so that only plain
 words reach it: the whole with its punctuation removed, followed by the parts. Documents and questions pass through the
 same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w`` meet.
 
-It drops symbols, and takes a sentence without blanks for one word. So a symbol becomes a word that names its character,
-and Chinese, Japanese and Korean text becomes its pairs of characters, as in Lucene's CJKBigramFilter.
+PostgreSQL also drops symbols, and takes a sentence without blanks for one word. So a symbol is rewritten as a word that
+names its character, and Chinese, Japanese and Korean text as pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 # What PostgreSQL would take for the start of a path, a tag or an entity, and swallow with the word behind it.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
-# 1920x1080, 10 × 20 × 30 mm, M8x40; no hexadecimal number.
+# This matches 1920x1080, 10 × 20 × 30 mm and M8x40, but no hexadecimal number.
 _DIMENSIONS = re.compile(
     r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
 )
@@ -48,7 +48,7 @@ _MEASURE = re.compile(
     r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
     re.IGNORECASE,
 )
-# A code written with blanks, such as ISO 9001 or MX 9920 W.
+# This matches a code written with blanks, such as ISO 9001 or MX 9920 W.
 _SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
 _PAIRED = re.compile(
     "["
@@ -56,10 +56,11 @@ _PAIRED = re.compile(
     "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "]+"
 )
-# Currencies, arrows, mathematical signs, pictures and emoji; no frames and bars, nor what marks the items of a list.
+# This matches currencies, arrows, mathematical signs, pictures and emoji, but no frames and bars. The signs that mark
+# items of a list are _BULLETS, and become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
-# They choose a picture's look, or join several to one.
+# These characters choose the look of an emoji, or join several into one.
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
@@ -70,8 +71,9 @@ def expand_identifiers(text: str) -> str:
 
 
 def document_terms(text: str) -> str:
-    """A document's ``text`` as :func:`expand_identifiers` returns it, followed by its codes with blanks as one word: a
-    question for ``ISO9001`` finds ``ISO 9001``.
+    """Return ``text`` as :func:`expand_identifiers` does, followed by its codes with blanks as one word.
+
+    A question for ``ISO9001`` then finds ``ISO 9001``.
     """
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
     return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
@@ -132,7 +134,10 @@ def _rewrite(text: str, spell: _Spell) -> str:
 
 
 def spell_out(text: str) -> str:
-    """``text`` in NFC with symbols as words, other scripts in pairs, and versions without their ``v``."""
+    """Return ``text`` in NFC, with symbols as words and versions without their ``v``.
+
+    Chinese, Japanese and Korean text is split into pairs of characters.
+    """
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
@@ -141,7 +146,7 @@ def spell_out(text: str) -> str:
 
 
 def pairs_of_characters(run: str) -> list[str]:
-    """Each two neighbours of the run; the run itself if it has one character."""
+    """Return each two neighbours of the run; the run itself if it has one character."""
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
@@ -151,7 +156,7 @@ def _name_symbol(match: re.Match[str]) -> str:
 
 
 def _expand_dimensions(measures: str, spell: _Spell) -> str:
-    """As one word, then each number: ``1920x1080 1920 1080``."""
+    """Return the dimensions as one word, then each of them: ``1920x1080 1920 1080``."""
     parts = [part.strip().lower() for part in re.split("[xX×]", measures)]
     return " ".join(spell([re.sub("[.,]", "", "x".join(parts))], parts))
 

@@ -114,7 +114,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """A table of the document, by its place from 0, whose rows are filtered and sorted by the query."""
+    """Show a table of the document, by its place from 0; the query filters and sorts its rows."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
     context = {"document": found, "came_from": _page_before(request), **table_context(asked, request.GET)}

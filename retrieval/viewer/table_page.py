@@ -1,4 +1,4 @@
-"""The page of one table, where a reader filters and sorts its rows."""
+"""The page of one table, on which a reader filters and sorts its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a column: its filter as typed, and the address of the page sorted by it."""
+    """The head of a column: its name, its filter as typed, and the address of the page sorted by it."""
 
     name: str
     field: str
@@ -34,9 +34,10 @@ class ColumnHead:
 
 
 def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the context of the page: ``query`` has a filter for each column (``c0``, ``c1``, …), the column that
-    sorts (``sort``, with ``-`` before it the highest first) and the page (``page``, from 1). Filters that cannot be
-    read are named in ``problem``.
+    """Return the context of a table's page.
+
+    ``query`` has a filter for each column (``c0``, ``c1``, …), the column that sorts (``sort``, with ``-`` before it
+    for the highest first) and the page (``page``, from 1). ``problem`` names the columns whose filters cannot be read.
     """
     known = load_known(table)
     typed = {f"c{at}": _typed(query, f"c{at}") for at in range(len(known.columns))}
@@ -60,7 +61,7 @@ def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
         "table": table,
         "name": table.caption.rsplit(CAPTION_SEPARATOR, 1)[-1],
         "headings": [_heading(known, at, filters, order, descending=descending) for at in range(len(known.columns))],
-        "rows": _cells(table, known, [row.ordinal for row in listed]),
+        "rows": _read_cells(table, known, [row.ordinal for row in listed]),
         "matched": len(rows),
         "first": first + 1 if listed else 0,
         "last": first + len(listed),
@@ -103,8 +104,8 @@ def _heading(
     )
 
 
-def _cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> list[list[tuple[str, bool]]]:
-    """The texts of the rows' cells, each with whether its column holds numbers."""
+def _read_cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> list[list[tuple[str, bool]]]:
+    """Return the texts of the rows' cells, each with whether its column contains numbers."""
     text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
     places = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     return [

@@ -57,7 +57,7 @@ def test_further_passages_stand_below_an_answer_and_open_in_place(site, visitor,
     page.goto(site.url)
     turn = ask(page, "Wat zijn de bezoekuren?")
     expect(turn.locator(".answer")).to_have_class("answer is-complete")
-    # The table of hours, and not the exceptions that the section below it has.
+    # The answer is the table of hours, without the exceptions in the section below it.
     expect(turn.locator("[data-answer-text]")).to_contain_text("14.00 – 16.00 uur")
     card = turn.locator(".result").first
     expect(card.locator(".result-snippet")).to_be_visible()

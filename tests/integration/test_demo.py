@@ -41,7 +41,7 @@ def demo(demo_database, transactional_db):
 
 
 async def ask_all(questions, by_name=()):
-    """The outcomes of the questions, asked of all documents; those ``by_name`` of the handbook."""
+    """Return the outcomes of the questions; ``by_name`` ones are asked of the handbook, others of all documents."""
     from asgiref.sync import sync_to_async
 
     outcomes = []

@@ -147,7 +147,7 @@ def export_encoder(path, weights, output="last_hidden_state"):
 
 
 def export_with_positions(path, weights):
-    """As :func:`export_encoder`, in the form of an exporter of decoders: the positions are an input."""
+    """Write an encoder as :func:`export_encoder`, with the positions as an input, like an exporter of decoders."""
     op = _Export()
     words, positions = (op("Gather", weights[name], each) for name, each in
                         (("words", "input_ids"), ("positions", "position_ids")))  # fmt: skip
@@ -157,7 +157,7 @@ def export_with_positions(path, weights):
 
 
 def export_sentence_encoder(path, weights):
-    """As :func:`export_encoder`, of which only the first token's vector is given, in unit length."""
+    """Write an encoder as :func:`export_encoder` that gives only the first token's vector, in unit length."""
     op = _Export()
     positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
     added = op("Add", op("Gather", weights["words"], "input_ids"), positions)
@@ -167,7 +167,7 @@ def export_sentence_encoder(path, weights):
 
 
 def write_dense(folder, width, *, activation="Identity", seed=5, of=WIDTH):
-    """A Dense module as sentence-transformers stores it; returns its function."""
+    """Write a Dense module as sentence-transformers stores it, and return its function."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(width, of)).astype(np.float32)

@@ -1,5 +1,4 @@
-"""Of the questions about tables, how many get a computed value, how many of these values are right, and how many
-right values are on the page."""
+"""Measure how many questions about tables get a computed value, a right one, and a right one on the page."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Report = Callable[[str, int, int], None]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
-# A quarter of the size and up to three times as fast, at the cost of a thousandth of nDCG.
+# These exports have a quarter of the size and are up to three times as fast, and lose a thousandth of nDCG.
 EXPORTS_8_BIT = (
     *(f"{folder}model_{name}.onnx" for folder in ("onnx/", "") for name in ("quantized", "int8")),
     "onnx/model_qint8_avx512_vnni.onnx",
@@ -54,7 +54,10 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
-    """The first of the names that the folder has. Raises: ValueError when it has none of them, or no tokenizer."""
+    """Return the path of the first of the names that the folder contains.
+
+    Raises: ValueError if it contains none of them, or no tokenizer.
+    """
     if not (folder / TOKENIZER).is_file():
         raise ValueError(f"it has no {TOKENIZER}")
     for name in names:
@@ -89,10 +92,11 @@ class NotFetched(Exception):
 def fetch(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """The folder of the model of that name, from the cache when it is there; ``kind`` is what messages call it.
+    """Return the folder of the model with this name, from the cache or downloaded from the hub.
 
-    The first of the ``exports`` that the hub has is downloaded, with what describes it; ``report`` receives megabytes.
-    Without ``cache_dir`` the folder is the hub client's own. Raises: NotFetched.
+    The first of the ``exports`` that the hub has is downloaded, with the files that describe the model. ``kind`` is the
+    noun for the model in messages; ``report`` receives megabytes. If ``cache_dir`` is None, the folder is the hub
+    client's own. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError
@@ -108,8 +112,8 @@ def fetch(
         if (folder / COMPLETE).exists():
             return folder
     try:
-        wanted = _wanted_files(HfApi().list_repo_files(name, revision="main"), exports)
-        bar = _reporting_bar(name, report) if report is not None else None
+        wanted = _choose_files(HfApi().list_repo_files(name, revision="main"), exports)
+        bar = _make_bar_class(name, report) if report is not None else None
         folder = Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=wanted, tqdm_class=bar))
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise NotFetched(
@@ -126,16 +130,15 @@ def fetch(
     return folder
 
 
-def _wanted_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
-    """The names of the files to download: one export with its data, and what describes the model."""
+def _choose_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
     names = [*names]
     export = next((each for each in exports if each in names), exports[0])
     patterns = (*DESCRIBING, export, f"{export}?data*")
     return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
 
 
-def _reporting_bar(name: str, report: Report) -> type[Any]:
-    """A class of progress bars for the hub's client that show nothing themselves."""
+def _make_bar_class(name: str, report: Report) -> type[Any]:
+    """Return a class of progress bars for the hub's client that call ``report`` and print no text."""
     tqdm: Any = importlib.import_module("tqdm").tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
@@ -143,7 +146,7 @@ def _reporting_bar(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # Of the two bars that the client makes, the other one counts files.
+            # The client makes two bars; the other one counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

@@ -55,7 +55,7 @@ class Runtime(Protocol):
 
 
 def _show_progress() -> Callable[[str, int, int], None]:
-    # Imports that a process which downloads nothing does not pay.
+    # A process that downloads no model is spared the cost of these imports.
     from django.core.management.base import OutputWrapper
 
     from retrieval.infrastructure.progress import ProgressBar
@@ -173,15 +173,16 @@ SHORTEST_INPUT = 16
 
 
 class LocalEmbedder(OnnxEmbedder):
-    """``model`` is a folder with the model as an ONNX file or as the weights of a BERT, or a name on the Hugging Face
-    hub that is fetched into ``cache_dir`` once.
+    """An embedder of the administrator's choice: a folder in the form of sentence-transformers, or a name on the hub.
 
-    ``query_prompt`` and ``document_prompt`` stand before what is embedded; None takes what the model names.
-    ``dimension`` shortens the vectors of a model that was trained for it (Kusupati et al., "Matryoshka Representation
-    Learning", NeurIPS 2022). The name tells what decides the vectors: a hash of the files, and the prompts where there
-    are any. ``report`` receives the progress of a download; by default it is shown in the terminal.
+    ``model`` is a folder with the model as an ONNX file or as the weights of a BERT, or a name on the Hugging Face hub
+    that is fetched into ``cache_dir`` once. ``query_prompt`` and ``document_prompt`` precede the text that is embedded;
+    None uses the prompts in the model's files. ``dimension`` shortens the vectors of a model that was trained for it
+    (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name`` identifies everything that decides
+    the vectors: it contains a hash of the files, and one of the prompts if there are any. ``report`` receives the
+    progress of a download; the default shows it in the terminal.
 
-    Raises: ImproperEmbedder when the model cannot be had or cannot be run.
+    Raises: ImproperEmbedder if the model cannot be found or cannot be run.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class LocalEmbedder(OnnxEmbedder):
         read = self._read
         try:
             session = self.graph_session(progress) if read.is_weights else open_session(str(read.file))
-            output, finish = self._output(session)
+            output, finish = self._choose_output(session)
             tokenizer, inputs = load_tokenizer(read.folder), text_inputs(session)
         except ImproperEmbedder:
             raise
@@ -249,11 +250,12 @@ class LocalEmbedder(OnnxEmbedder):
             raise ImproperEmbedder(f"The model {read.file} cannot be used: {_one_line(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
-    def _output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
-        """The output of the session that is read, and the function that makes a unit vector of it.
+    def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
+        """Return the name of the session's output to read, and the function that makes a unit vector of it.
 
-        Its last layer, if the files say how its tokens are pooled; else a sentence's vector, if it has one.
-        Raises: ValueError when it has neither, and errors of the files of its dense layers.
+        The output is the last layer if the model's files name a pooling, and otherwise the export's sentence vector. An
+        export without a sentence vector is pooled by the mean. Raises: ValueError if it has neither output, and the
+        errors of :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []

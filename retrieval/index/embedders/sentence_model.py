@@ -45,7 +45,7 @@ class Pooling(StrEnum):
     LAST = "pooling_mode_lasttoken"
 
     def of(self, hidden: Vectors) -> Vectors:
-        """One vector of a text's tokens, special ones included; shape (tokens, width) -> (width,)."""
+        """Return one vector for the tokens of a text, special ones included; shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
                 vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
@@ -65,7 +65,7 @@ _ACTIVATIONS: Mapping[str, Callable[[Vectors], Vectors]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A layer after the pooling; its weights are in ``folder``."""
+    """A dense layer that follows the pooling. Its weights are in ``folder``; ``width`` is the width of its output."""
 
     folder: Path
     width: int
@@ -76,7 +76,7 @@ class Dense:
         return self.folder / WEIGHTS
 
     def load(self) -> Callable[[Vectors], Vectors]:
-        """The layer as a function of a vector. Raises: KeyError, OSError, and safetensors' errors."""
+        """Return the layer as a function of a vector. Raises: KeyError, OSError, and errors of safetensors."""
         from safetensors.numpy import load_file
 
         weights = {name: each.astype(np.float32) for name, each in load_file(self.file).items()}
@@ -99,13 +99,12 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceModel:
-    """A model that can be run: the ONNX ``file`` of its encoder, or the weights of a BERT, and what makes one vector of
-    its output.
+    """A model that can be run: an encoder, and the steps that make one vector of its output.
 
-    ``pooling`` is None if the files do not name it: an export's own sentence vector is taken, or the mean.
-    ``is_normalized`` says that the model itself scales its vectors to unit length. ``dimension`` is the width of the
-    vectors, of which ``kept`` numbers are kept. ``max_tokens`` is the longest input, special tokens and prompts
-    included.
+    ``file`` is the encoder as ONNX, or the weights of a BERT. ``pooling`` is None if the model's files do not name one:
+    then the export's own sentence vector is used, or the mean. ``is_normalized`` says that the model itself scales its
+    vectors to unit length. ``dimension`` is the width of its vectors, of which the first ``kept`` numbers are kept.
+    ``max_tokens`` is the longest input, special tokens and prompts included.
     """
 
     folder: Path
@@ -146,14 +145,14 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-# Their positions are counted from the number after that of the padding token.
+# These architectures count positions from the number after the padding token's, so fewer are left for text.
 _OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
 
 
 def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceModel:
-    """The embedder in a folder; ``dimension`` is how many numbers of its vectors are kept, None for all.
+    """Return the embedder in a folder; ``dimension`` is how many numbers of its vectors are kept, None for all.
 
-    Raises: ValueError (with KeyError and TypeError from a malformed description) when it cannot be run here, OSError.
+    Raises: ValueError if it cannot be run here; KeyError and TypeError if its description is malformed; OSError.
     """
     config, file = read_object(folder / CONFIG), find_model(folder, (*EXPORTS_8_BIT, *EXPORTS, WEIGHTS))
     if file.name == WEIGHTS and (kind := config.get("model_type")) != "bert":

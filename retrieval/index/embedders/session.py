@@ -139,8 +139,11 @@ def embed(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRuntime:
-    """``output`` is the name of the session's output that ``finish`` makes a unit vector of: its last layer, shape (1,
-    tokens, width), or a sentence's vector, shape (1, width)."""
+    """An open session with its tokenizer, which embeds texts one at a time.
+
+    ``finish`` makes a unit vector of the session's output with the name ``output``: its last layer, shape (1, tokens,
+    width), or a sentence vector, shape (1, width), without the first axis.
+    """
 
     session: Any
     inputs: Mapping[str, type[np.signedinteger[Any]]]
@@ -153,7 +156,7 @@ class EmbeddingRuntime:
     def encode(self, text: str, prompt: str) -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
-        # One tokenizer for this and for counting: a large vocabulary takes hundreds of MiB.
+        # The text is cut here, because `count` shares this tokenizer: a large vocabulary takes hundreds of MiB.
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
@@ -173,14 +176,14 @@ class EmbeddingRuntime:
 
 
 def hidden_output(session: Any) -> str | None:
-    """The name of an export's last layer, shape (batch, tokens, width); None when it has none."""
+    """Return the name of an export's last layer, shape (batch, tokens, width); None if it has none."""
     outputs = {each.name: each.shape for each in session.get_outputs()}
     known = [name for name in HIDDEN_OUTPUTS if name in outputs]
     return next(iter(known or [name for name, shape in outputs.items() if len(shape) == 3]), None)
 
 
 def sentence_output(session: Any) -> str | None:
-    """The name of an export's vector of the whole text, after all modules; None when it has none."""
+    """Return the name of an export's vector of the whole text, after all modules; None if it has none."""
     return next((each.name for each in session.get_outputs() if each.name == SENTENCE_OUTPUT), None)
 
 

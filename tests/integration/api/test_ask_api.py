@@ -61,7 +61,7 @@ def test_an_answer_cites_what_it_says(api, handbook):
 def test_everything_in_the_answer_is_in_the_schema(api, handbook):
     body = ask(api).json()
     schemas = api.get("/api/schema/?format=json").json()["components"]["schemas"]
-    # Of the fields, only these may be absent.
+    # Only these fields may be absent.
     assert set(body) == set(schemas["Answer"]["properties"]) - {"computed", "table"}
     saved = api.get(f"/api/v1/answers/{body['answer_id']}/").json()
     assert set(saved) == set(schemas["SavedAnswer"]["properties"]) - {"computed", "table"}

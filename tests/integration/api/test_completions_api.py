@@ -303,5 +303,5 @@ def test_the_schema_describes_the_protocol(api, collection, answered):
     assert "/v1/{rest}" not in schema["paths"]
     assert schema["paths"][URL]["post"]["security"] == [{"apiKey": []}, {}]
     described = set(schema["components"]["schemas"]["Completion"]["properties"])
-    # Nothing was computed, and no table is shown.
+    # The answer has no computed value, and shows no table.
     assert set(complete(api).json()) == described - {"computed", "table"}

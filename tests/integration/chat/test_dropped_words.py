@@ -94,7 +94,7 @@ def test_the_right_line_is_quoted(library_of_a_new_site, question, quoted, other
 
 @pytest.fixture
 def library_of_a_new_site(settings, collection, ingest):
-    """With the embedder that a site has which names none."""
+    """Ingest the texts with the embedder of a site whose settings name none."""
     settings.EMBEDDER = {}
     conf._site_embedder.cache_clear()
     for name, text in TEXTS.items():

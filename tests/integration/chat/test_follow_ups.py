@@ -124,7 +124,7 @@ def test_a_new_subject_is_searched_as_if_it_were_asked_alone(library):
     assert [(hit.passage.source, hit.score) for hit in later.hits] == [
         (hit.passage.source, hit.score) for hit in alone.hits
     ]
-    # It points at what was said before.
+    # The word "it" refers to an earlier turn.
     assert search("When is it open?", everything(), history=before).trace.joined_query
 
 

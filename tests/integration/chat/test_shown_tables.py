@@ -1,4 +1,4 @@
-"""The table that is shown with an answer, or where there is none."""
+"""The table that is shown with an answer, and the cases that show none."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_the_page_shows_the_table_with_a_link_to_all_rows_and_no_row_twice(libra
     assert '<p class="table-caption">' in shown
     assert shown.count("<td>Pump three</td>") == 1
     assert "Filter and sort all 5 rows" in shown
-    # The text of this one has the rows already.
+    # The text of this answer already contains the rows, so they are not shown again.
     listed = page("pump, price")
     assert "Filter and sort all 5 rows" in listed
     assert listed.count("Pump three") == listed.count("Pump two")

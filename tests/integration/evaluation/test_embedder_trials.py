@@ -1,4 +1,4 @@
-"""Another embedder tried on this site, measured, and switched to."""
+"""Trials of another embedder on this site: its measurement, and the switch to it."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -26,14 +26,14 @@ QUESTION = "May canines come along?"
 
 @pytest.fixture(autouse=True)
 def unnamed(settings):
-    """As the settings are without EMBEDDING_MODEL."""
+    """Use the settings of a site without EMBEDDING_MODEL."""
     settings.EMBEDDER = {}
     settings.RETRIEVAL_RERANKER = "none"
 
 
 @pytest.fixture
 def options(tmp_path):
-    """Of an embedder in a folder whose vectors are half as wide as the built-in one's."""
+    """Return the options of an embedder in a folder, with vectors half as wide as the built-in embedder's."""
     folder = tmp_path / "half"
     folder.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
@@ -43,7 +43,7 @@ def options(tmp_path):
 
 @pytest.fixture
 def material(evaluation_set, monkeypatch):
-    """As many passages with a question as fitting needs."""
+    """Give each passage a question, and lower the number of them that fitting needs."""
     monkeypatch.setattr(closeness, "FEWEST_PASSAGES", 4)
     for chunk in Chunk.objects.all():
         chunk.canonical_questions = [f"What about this: {chunk.content[:40]}?"]
@@ -78,14 +78,14 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     active = Embedder.objects.get(is_active=True)
     assert active.dimension == 192
     assert ChunkEmbedding.objects.filter(embedder=active, document=late).exists()
-    # This process, which was just started, searches its former vectors until it has opened the other embedder.
+    # The process has just started, and searches its former vectors until it has opened the other embedder.
     active_embedder._served.clear()
     result = search(QUESTION, everything())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     wait_until(lambda: conf.embedder().name == active.name, what="the embedder")
     result = search(QUESTION, everything())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
-    # So does one that starts now, and `reembed` keeps the choice.
+    # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
     conf._site_embedder.cache_clear()
     assert conf.embedder().name == conf.new_embedder().name == active.name
     assert embedder_trials.discard_unused() == 1
@@ -156,7 +156,7 @@ def better_with_large_weights(ask):
     return asked
 
 
-# The page.
+# These tests use the page of trials in the admin.
 
 
 def page(client):

@@ -1,4 +1,4 @@
-"""The language of each document is found: its words are reduced by it, and questions meet it."""
+"""The site finds each document's language, reduces its words by it, and matches questions with them."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_the_languages_found_are_shown(mixed, admin_client):
 def test_files_in_dutch_make_a_dutch_collection(ingest):
     collection = Collection.objects.create(slug="gids", name="Gids")
     ingest(collection, "a.md", "Wat zijn de bezoekuren? Dat staat op de deur van de afdeling.")
-    # Too short for a language of its own, so it has that of the others.
+    # This text is too short to show its language, so it gets the language of the others.
     ingest(collection, "b.md", "Bezoekuren cardiologie")
     assert Collection.objects.get(pk=collection.pk).languages == "Dutch"
     assert found("bezoekuur") == {"a.md", "b.md"}

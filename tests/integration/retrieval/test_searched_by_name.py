@@ -31,7 +31,7 @@ def test_questions_of_all_documents_leave_it_out(collections):
     visitor = AnonymousUser()
     assert filters_for(visitor).collections == everything().collections == (pumps.pk,)
     assert filters_for(visitor, "guide").collections == (guide.pk,)
-    # Whoever names its documents has chosen it.
+    # A caller that names documents of a collection has chosen it.
     assert guide.pk in filters_for(visitor, documents=(guide.documents.get().pk,)).collections
     question = "How do I make a backup of the whole site?"
     everywhere, chosen = answered(question), answered(question, collection="guide")
@@ -60,7 +60,7 @@ def test_it_is_searched_where_there_is_no_other(collections):
 
 def test_the_front_page_suggests_three_questions_of_a_collection(collections, client):
     guide, pumps = collections
-    # Those that the site found: the search is sure of them.
+    # The site found this question itself, because the search is sure of its answer.
     assert [question for question, _ in suggestions(AnonymousUser())] == ["How often is the wet-rotor pump cleaned?"]
     pumps.suggested_questions = "Which rings?\n\n  What   is cleaned? \nWhat is a seal kit?\nAnd a fourth?\n"
     pumps.save()

@@ -91,7 +91,7 @@ def test_figures_are_computed_over_all_rows(library):
 def test_rows_are_shown_where_each_word_has_a_part_but_no_value_is_asked_for(library):
     shown = ask("Of the pumps that have more weight, MX-1 or MX-2?", library)
     assert (shown.operation, [row[0] for row in texts(shown)]) == (Operation.ROWS, ["MX-1", "MX-2"])
-    # Words that name cells alone may be words of any text.
+    # Words that only name cells may occur in any text.
     assert ask("How does a pump work?", library) is None
 
 
@@ -169,7 +169,7 @@ def test_a_shown_table_says_of_its_rows_and_cells_what_is_in_them(collection, in
     )
     table = show("which filter is for the aperture", collection)
     assert "Notes contains aperture" in table.summary
-    # A column without a name and without a cell is left out, and an asterisk that marks nothing stays.
+    # A column that has neither a name nor a filled cell is left out, and an asterisk that marks no text stays.
     assert table.columns == ("Filter", "Notes", "Example")
     assert ("name", 'name:"IMG_*"', "Names, without paths") in show("a list of filters", collection).rows
 

@@ -25,7 +25,7 @@ ACCIDENTS = known_table(
 
 
 def nearness_in(table):
-    """Count the words that a text shares with a column's name, in place of an embedder."""
+    """Return a function that counts the words shared with a column's name, in place of an embedder."""
 
     def nearness(text, columns):
         return [float(len(set(words_of_name(table.columns[at].name)) & set(text.lower().split()))) for at in columns]
@@ -82,7 +82,7 @@ def test_conditions_that_leave_no_row_are_dropped():
     ("question", "first", "order", "is_least"),
     [
         ("cheapest valve", "BV-1015", "price_eur", True),
-        # No column is called so: the nearest in meaning ranks.
+        # No column has such a name, so the nearest in meaning ranks.
         ("Which thing has the most stock rotting in Delft?", "SK-9940-D", "stock", False),
         ("What did you put on the market last?", "SK-9940-D", "first_sold", False),
         ("Welk product werd het eerst verkocht?", "BV-1015", "first_sold", True),
@@ -112,7 +112,7 @@ def test_long_tables_are_cut_and_short_ones_are_whole():
     assert len(chosen("deaths of airlines over the years", ACCIDENTS).rows) == MOST_ROWS
     assert PARTS.row_count <= WHOLE_ROWS
     assert len(chosen("anything").rows) == PARTS.row_count
-    # All rows that fit are shown where there are not many.
+    # All rows that fit are shown if they are few.
     assert len(chosen("airlines with more than 8 deaths 85 99", ACCIDENTS).rows) == 12
 
 

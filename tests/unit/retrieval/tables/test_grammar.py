@@ -145,7 +145,7 @@ def test_a_column_that_begins_with_a_word_is_shown():
         (PARTS, "How many valves are cheaper than 15?", "count 1"),
         (PARTS, "Which pumps are heavier than 4000?", "rows MX-9940-W"),
         (PARTS, "weight and price of the BV-1015", "look_up 210.0"),
-        # Two cells of several rows are no answer.
+        # Two cells from each of several rows are no answer.
         (PARTS, "weight and price of the valves", "rows BV-1015, BV-1020, GV-2040"),
         (PARTS, "the most expensive valve", "most GV-2040"),
         (SALES, "sales of the North region in 2022", "-"),
@@ -170,7 +170,7 @@ def test_a_column_that_begins_with_a_word_is_shown():
         (FILMS, "Which title was in 2004?", "look_up Night"),
         (FILMS, "How many titles after 2002?", "count 3"),
         (FILMS, "How many titles are there between 2003 and 2007?", "count 3"),
-        # Without "between" a period is not read.
+        # A period is read only with "between".
         (FILMS, "How many titles from 2002 to 2005?", "-"),
         # Anna is a role three times: the one that is counted must be said.
         (FILMS, "How many roles are there?", "rows Dawn, Noon, Dusk, Night, Rain, Snow"),

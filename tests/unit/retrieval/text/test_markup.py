@@ -1,4 +1,4 @@
-"""What a reader sees of text in the dialects of Markdown that sites of documentation are written in."""
+"""The text that a reader sees of Markdown in the dialects of documentation sites."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from retrieval.text.markup import open_notes, strip_markup
         ("Save.<!-- ![old](a.png) --> Close.", "Save. Close."),
         ("An angle of 45<sup>o</sup>, by <kbd>Ctrl</kbd>.", "An angle of 45o, by Ctrl."),
         ("- [ ] Check it\n- [x] Save it", "- Check it\n- Save it"),
-        # These say something.
+        # These signs have a meaning for the reader.
         (
             "a[i](x) < b > c, {n: 1}, {{ x }}, [1], [2, 3] and List<int>",
             "a[i](x) < b > c, {n: 1}, {{ x }}, [1], [2, 3] and List<int>",
@@ -50,7 +50,7 @@ def test_of_all_links_the_words_are_left():
             "\n**How?**\n\nSo.\n\n**Note**\n\nOr so.\nOn.",
         ),
         ('=== "Menu"\n     1. Go\n     2. Save', "\n**Menu**\n\n1. Go\n2. Save"),
-        # A rule, an underline, and code are none of these.
+        # A rule, an underline and code are neither notes nor tabs.
         ("Title\n===\n\n```\n!!! note\n    x\n```", "Title\n===\n\n```\n!!! note\n    x\n```"),
     ],
 )

@@ -118,7 +118,7 @@ def test_an_export_in_8_bits_comes_before_the_full_one(tmp_path, export):
 
 
 def test_the_sentence_vector_of_an_export_is_taken_as_it_is(tmp_path):
-    # As published by others than the model's makers: without modules.json, whose pooling the export has done.
+    # Others than the model's makers publish exports without modules.json; such an export does the pooling itself.
     folder = write_embedder(tmp_path / "bert", WEIGHTS, pooling="")
     export_sentence_encoder(folder / "onnx" / "model.onnx", WEIGHTS)
     assert_vectors(embedder(folder), [hidden(WEIGHTS, ids)[0] for ids in ids_of(folder, TEXTS)])
