@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 
-from evaluation import embedder_trials
-from evaluation.embedder_trials import BY_KEY, KNOWN, KnownEmbedder
+from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, options_of, stored_bytes
+from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge
@@ -75,26 +75,22 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         if known is None and not name:
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect(PAGE)
-        label, options = (known.label, known.options) if known is not None else (name, embedder_trials.options_of(name))
-        return self._done(
-            request, lambda: embedder_trials.request_trial(label, options), _t("%s is being tried.") % label
-        )
+        label, options = (known.label, known.options) if known is not None else (name, options_of(name))
+        return self._done(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
             return redirect(PAGE)
-        return self._done(
-            request, lambda: embedder_trials.request_switch(trial), _t("The site is switching to %s.") % trial
-        )
+        return self._done(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
-            embedder_trials.cancel(trial)
+            cancel(trial)
         return redirect(PAGE)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
-        return self._done(request, embedder_trials.discard_unused, _t("The unused vectors were deleted."))
+        return self._done(request, discard_unused, _t("The unused vectors were deleted."))
 
     def _done(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
         try:
@@ -113,7 +109,7 @@ def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict
         "known": known,
         "is_active": active is not None and _is_made_of(active, known),
         "minutes": None if speed is None else max(1, round(passages / speed / 60)),
-        "stored_bytes": embedder_trials.stored_bytes(passages, known.dimension),
+        "stored_bytes": stored_bytes(passages, known.dimension),
     }
 
 
