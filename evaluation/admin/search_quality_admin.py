@@ -1,4 +1,4 @@
-"""The page *Search quality*: embedders with what they bring and cost on this site, tried and switched to by a click."""
+"""The page *Search quality*: an administrator compares embedders, tries one on this site, and switches to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = "admin:evaluation_embeddertrial_changelist"
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """One page, for superusers: a name may be a folder of the server."""
+    """The page and its buttons. Only superusers see it, because they may enter a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -31,7 +31,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
     has_module_permission = has_view_permission
 
     def get_urls(self) -> list[URLPattern]:
-        """The page and its buttons; trials have no pages of their own."""
+        """Return the addresses of the page and its buttons. Trials have no pages of their own."""
         page = path("", self.admin_site.admin_view(self.changelist_view), name="evaluation_embeddertrial_changelist")
         permission = "evaluation.change_embeddertrial"
         buttons = [
@@ -67,8 +67,6 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         }
         return self.render_page(request, "search_quality", _t("Search quality"), context)
 
-    # Buttons --------------------------------------------------------------------------------------------------------
-
     def try_view(self, request: HttpRequest) -> HttpResponse:
         known = BY_KEY.get(request.POST.get("key", ""))
         name = " ".join(request.POST.get("name", "").split())
@@ -103,7 +101,10 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
 
 
 def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
-    """A row of the table: what the embedder brings, and what it costs for so many passages."""
+    """Return a row of the table: the embedder with its costs for this number of passages.
+
+    ``minutes`` is the time in which one core makes the vectors; None if the speed was not measured.
+    """
     speed = known.passages_a_second
     return {
         "known": known,

@@ -1,7 +1,7 @@
-"""Another embedder tried on this site, in the background, while the site searches with its own.
+"""The worker's part of a trial: download another embedder, make its vectors, fit and measure it, switch to it.
 
-Its vectors are stored beside those in use, so that a worker that dies costs a batch of passages. Nothing that readers
-see changes before an administrator agrees.
+The site searches with its own embedder in the meantime. New vectors are stored beside those in use, so a worker that
+dies loses at most one batch of passages. Readers see no change before an administrator agrees to the switch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ Step = EmbedderTrial.Step
 
 
 def attempt(trial_id: int) -> EmbedderTrial | None:
-    """The trial after an attempt; None when there was nothing to lease, or the lease was lost."""
+    """Run the trial as far as possible and return it as it is stored afterwards.
+
+    None if the trial cannot be leased now, or if the lease was lost.
+    """
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -56,7 +59,7 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
-        # Hundreds of MiB that this process does not need before it is switched to.
+        # The candidate takes hundreds of MiB, and this process does not need it before the switch.
         conf.forget_candidates()
     trial.refresh_from_db()
     return trial
@@ -86,21 +89,24 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 
 
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
-    """The candidate, downloaded and open. Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
+    """Download and open the candidate. Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
     options = trial.options
     if "built_in" not in options:
-        # It is found in the cache afterwards, by all processes.
+        # This call downloads the files into the cache, where all processes find them.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = conf.chosen_embedder(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
-        # The other processors are the readers'.
+        # One thread leaves the other processors to readers.
         candidate.threads = 1
     return candidate
 
 
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
-    """Fit the candidate's thresholds, and return why they were not; empty if they were, or come with the site."""
+    """Fit the candidate's thresholds. Return the reason if they cannot be fitted, else an empty text.
+
+    An embedder that is delivered with the site has thresholds already.
+    """
     if conf.embedder().name in closeness.BUILT_IN:
         return ""
     known = find_known(trial.options["model"])

@@ -1,4 +1,6 @@
-"""A candidate and the site's embedder, measured on the evaluation sets."""
+"""The measurement of a trial: searches for the questions of the evaluation sets, with the site's embedder and with the
+candidate.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,22 @@ from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# Weights of the vectors that are tried; the method's own is kept unless another one is this much better.
+# These weights of the vectors are tried. The method's own weight is kept unless another one has a mean nDCG that is
+# higher by LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# With fewer questions no weight is chosen, and all questions judge.
+# A choice of the weight needs this many questions; fewer questions all judge.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
-    """Return the figures of each evaluation set with both embedders, and the weight chosen for the candidate. With
-    several sets, the last figures, without a name, cover all of them.
+    """Return the figures of each evaluation set with both embedders, and the weight that was chosen for the candidate.
 
-    The weight is chosen on every second question, and the others judge.
+    The figures are described at `EmbedderTrial`. If there are several sets, the last figures have an empty name and
+    cover all sets. The weight is chosen on every second question, and the figures come from the others. The weight is
+    None, and all questions give the figures, if there are fewer than FEWEST_TO_CHOOSE questions, if the candidate is
+    delivered with the site, or if the profile sets its own weights or another method than ZSCORE.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):
@@ -89,7 +94,7 @@ def _ask(
     profile: NamedProfile,
     progress: TrialProgress,
 ) -> list[QuestionResult]:
-    """The results of the questions, not saved. Raises: NotMeasured, Unmeasurable."""
+    """Return the results of the questions without saving them. Raises: NotMeasured, Unmeasurable."""
     prepare_reranker(profile.settings.reranker)
     collection = evaluation_set.collection_id
     measurement = SearchMeasurement(

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownEmbedder:
-    """An embedder that the page offers.
+    """An embedder that the page *Search quality* offers.
 
-    ``file_megabytes``, ``memory_megabytes`` of a process, ``question_ms`` of processor time, ``passages_a_second`` of
-    one core and ``first_right`` (the mean share over two public sets) were measured, see docs/models.md; None: they
-    were not. ``query_prompt`` and the like are in ``options``.
+    ``file_megabytes`` is the size of the download. ``memory_megabytes`` is the memory that a process needs,
+    ``question_ms`` is processor time, ``passages_a_second`` is the speed of one core, and ``first_right`` is the share
+    of questions whose first passage is right, as a mean over two public sets. docs/models.md describes the
+    measurements; a figure that was not measured is None. ``options`` contains prompts such as ``query_prompt``.
     """
 
     key: str
@@ -100,7 +101,10 @@ BY_KEY = {known.key: known for known in KNOWN}
 
 
 def find_known(name: str) -> KnownEmbedder | None:
-    """The known embedder of a folder or a name on the hub, by the last part of it; None for others."""
+    """Return the known embedder with this folder or name on the hub. Only the last part of the path is compared.
+
+    None if the embedder is not known.
+    """
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
         if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
@@ -109,15 +113,21 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """The options of an embedder in a folder or on the hub; a known one's prompts are not in all of its exports."""
+    """Return the options of an embedder in a folder or on the hub.
+
+    A known embedder gets its prompts, because some of its exports do not contain them.
+    """
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# Vectors are stored in half precision; the index has them again, with the links of its graph.
+# The graph of the index needs about this many bytes a passage for its links.
 BYTES_OF_LINKS = 950
 
 
 def stored_bytes(passages: int, dimension: int) -> int:
-    """How much the vectors of so many passages take in the database, with their index."""
+    """Return how many bytes the vectors of ``passages`` passages need in the database, with their index.
+
+    A vector is stored twice, in the table and in the index, with two bytes for each dimension.
+    """
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

@@ -11,17 +11,21 @@ from retrieval.exceptions import LeaseLost
 
 Step = EmbedderTrial.Step
 
-# What a worker does. After this time, before CELERY_TASK_TIME_LIMIT ends its task, it leaves the rest to the next one.
+# A worker hands a trial back after this time, because CELERY_TASK_TIME_LIMIT would end its task later.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """The rest is for the next worker."""
+    """The time limit of a worker has passed. The next worker continues the trial."""
 
 
 class TrialProgress:
-    """Stores how far a trial is. Raises: LeaseLost when it was cancelled; StintOver when the worker's time is over."""
+    """A callback that stores the progress of a trial, about once a second.
+
+    A call raises LeaseLost if the trial was cancelled, and StintOver if the worker's time limit has passed. A switch
+    has no time limit.
+    """
 
     def __init__(self, trial: EmbedderTrial) -> None:
         self._trial, self._step = trial, Step(trial.step)
@@ -43,7 +47,10 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """As a call, from a thread of the hub's client: nothing is raised, and its connection is closed."""
+        """Store the progress of a download. A thread of the hub's client calls this method.
+
+        It raises no error, and closes the thread's database connection.
+        """
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

@@ -18,8 +18,10 @@ from retrieval.infrastructure.record import tell
 
 
 def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
-    """Queue a trial for a worker. Raises: EvaluationError while another one is under way, or if the settings name an
-    embedder."""
+    """Queue a trial for a worker and return it.
+
+    Raises: EvaluationError if another trial is unfinished, or if the settings name an embedder.
+    """
     if settings.EMBEDDER:
         raise EvaluationError(
             _t("The settings name this site's embedder: remove EMBEDDING_MODEL and EMBEDDING_BASE_URL first.")
@@ -35,7 +37,10 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
 
 
 def request_switch(trial: EmbedderTrial) -> None:
-    """Have a worker make the measured embedder the one that is searched. Raises: EvaluationError."""
+    """Queue the switch of the site to an embedder that was measured.
+
+    Raises: EvaluationError if the embedder was not measured, or if another trial is unfinished.
+    """
     try:
         with transaction.atomic():
             values = {**EmbedderTrial.restart_values(), "with_switch": True, "finished_at": None}
@@ -48,16 +53,21 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel(trial: EmbedderTrial) -> None:
-    """End the trial; a worker that is at it stops at its next batch. Vectors that were made stay until discarded."""
+    """Mark the trial as cancelled. A worker that runs it stops when it next stores its progress.
+
+    Vectors that were already made remain until `discard_unused` deletes them.
+    """
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
 def discard_unused() -> int:
-    """Delete the vectors of embedders that are not searched; returns how many embedders that were.
+    """Delete the vectors of all embedders but the site's, and return the number of these embedders.
 
-    Raises: EvaluationError during a trial.
+    Measured trials become cancelled, since the site can no longer switch to them.
+
+    Raises: EvaluationError if a trial is unfinished.
     """
     if EmbedderTrial.unfinished().exists():
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it."))
