@@ -1,4 +1,4 @@
-"""The candidates of a saved search, as rows of a table."""
+"""The candidates of a saved search as rows of a table, each with an excerpt of its passage."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
 FRAGMENT_CHARACTERS = 300
-# So much is shown in front of the first match.
+# An excerpt begins this many characters before its first match.
 LEAD_CHARACTERS = 40
 
 
 def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
-    """HTML of the text around the first matching span, or of its beginning; matches are marked.
+    """Return HTML of the text around the first matching span, or of its beginning if no span matches.
 
-    ``spans`` are offsets ``[start, end)`` in the text in any order. "…" replaces text left out. Empty for an empty
-    text.
+    ``spans`` are offsets ``[start, end)`` in the text in any order, and are marked. "…" replaces omitted text. An empty
+    text gives an empty result.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
@@ -43,7 +43,7 @@ def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """A candidate's passage as it is now, and HTML of its words around the matches."""
+    """The current passage of a candidate, with HTML of the words around the matches."""
 
     passage: Passage
     snippet: SafeString
@@ -59,8 +59,10 @@ class ShownPassage:
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
-    """A retriever's rank and score of a candidate, and the bar of its contribution: start and width, in percent. The
-    bar begins in the middle (50) and extends right if positive, left if negative.
+    """A retriever's rank and score of a candidate, with the bar of its contribution.
+
+    ``start`` and ``width`` of the bar are percentages. A bar begins in the middle (50), and extends to the right if the
+    contribution is positive, else to the left. ``largest`` is the contribution whose bar fills a half.
     """
 
     score: RetrieverScore
@@ -77,9 +79,11 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """One candidate. ``shown`` is None if its passage was deleted, or if the viewer may not read it. ``added_parts``
-    are the parts of its score without a column: bonus, boosts; ``added`` is their sum. ``moved`` is the number of
-    places by which the reranker raised it.
+    """A row of the table of candidates.
+
+    ``shown`` is None if the passage was deleted, or if the viewer may not read it. ``added_parts`` are the parts of the
+    score that have no column, which are the bonus and the boosts; ``added`` is their sum. ``moved`` is the number of
+    places by which the reranker raised the candidate, and is negative if it lowered it.
     """
 
     candidate: Candidate
@@ -92,9 +96,10 @@ class CandidateRow:
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
-    """The candidates of a trace: the kept ones by rank, then the dropped ones by score, ties by chunk id.
+    """Return a row for each candidate of a trace.
 
-    ``shown`` has the passages that the viewer may read, by chunk id.
+    Kept candidates come first, by rank. Dropped ones follow by score, with ties by chunk id. ``shown`` contains the
+    passages that the viewer may read, by chunk id.
     """
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0
@@ -117,8 +122,9 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
 
 
 def used_weights(trace: SearchTrace) -> dict[str, float]:
-    """The retrievers' weights for this question, which some methods choose for each question; else those
-    of the plan.
+    """Return the weight of each retriever in this search.
+
+    Some methods choose weights for each question, which the candidates contain; otherwise the plan's weights apply.
     """
     used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
     for candidate in trace.candidates:

@@ -1,4 +1,4 @@
-"""The sentences of an answer and how far their sources bear them out."""
+"""The checked sentences of an answer, each with the passage that supports it best."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ PASSAGE_CHARACTERS = 220
 
 
 def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
-    """The checked sentences in the order of the answer, as they are stored, each with its ``text``, its ``reasons`` in
-    words, and the ``passage`` that supports it best with its ``href``; empty if none were checked.
+    """Return the checked sentences in the order of the answer; empty if no sentence was checked.
+
+    Each one is its stored object with its ``text``, its ``reasons`` in words, and the ``passage`` that supports it best
+    with its ``href``.
     """
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)

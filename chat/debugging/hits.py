@@ -1,4 +1,4 @@
-"""What became of the hits of a search, for answers that quote them."""
+"""The hits of a search, with their use in an answer that quotes them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ QUOTE_CHARACTERS = 220
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
-    """A hit as a result. ``shown`` is "answer", "card" or empty; ``card`` is its number from 1, ``quote`` the place
-    that is marked or stands on the card.
+    """A hit of a search, and the place where the reader sees it.
+
+    ``shown`` is "answer" if the answer quotes the hit, "card" if a card beside the answer shows it, else empty.
+    ``card`` is the number of the card from 1, or 0. ``quote`` is the text that the answer or the card quotes.
     """
 
     rank: int
@@ -33,9 +35,10 @@ class HitRow:
 
 
 def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of a quoted answer or a refusal, best first; empty if a language model wrote the answer.
+    """Return the hits of a quoted answer or of a refusal, best first.
 
-    With ``readable``, only hits with these ids of passages are returned.
+    The result is empty if a language model wrote the answer, or if it was computed. ``readable`` limits the hits to
+    passages with these ids; None returns all.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

@@ -1,4 +1,4 @@
-"""The debug panel: why the passages of an answer ranked where they did, when each stage ran, and the judges' scores."""
+"""The debug panel of an answer: the ranking of its passages, the times of its stages, and the judges' scores."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """An answer, explained. ``lexical_matches`` is None if it was not counted; ``not_counted`` then has the reason.
+    """The content of the debug panel of one answer.
 
-    ``profile_url`` is the search profile's page if the viewer may see it, and ``playground_url`` the playground with
-    this question; else empty.
+    ``lexical_matches`` is the number of passages that match the words, or None if they were not counted;
+    ``not_counted`` then contains the reason. ``profile_url`` is the page of the search profile, and ``playground_url``
+    is the playground with this question; both are empty if the viewer may not see search profiles.
     """
 
     trace: AnswerTrace
@@ -57,7 +58,7 @@ class Panel:
 
     @property
     def lead(self) -> float | None:
-        """The lead of the first score over the second; None with fewer results."""
+        """Return the first score minus the second; None if there are fewer than two results."""
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -70,8 +71,10 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """The panel as ``viewer`` may see it: errors for users who may read all answers, and the passages that may be read,
-    as they are now. None if nothing was searched.
+    """Return the panel as ``viewer`` may see it; None if no search took place.
+
+    Only users who may read all answers see errors. Passages have their current text, and passages that the viewer may
+    not read are left out.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -98,8 +101,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """How many passages match the words now, of those that both the asker and the viewer may read; None, with the
-    reason, if they cannot be counted.
+    """Return the number of passages that match the words now, and an empty text.
+
+    Only passages that both the asker and the viewer may read are counted. If they cannot be counted, return None and
+    the reason. Only users who may read all answers see the reason of a failed retriever.
     """
     try:
         asked, seen = filters_of(answer), filters_for(viewer)
@@ -116,7 +121,7 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
 
 
 def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
-    """The candidates' passages that the viewer may read."""
+    """Return the candidates' passages that the viewer may read, by chunk id."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
@@ -125,7 +130,7 @@ def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
 
 
 def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """The trace without the words of passages that are not shown, and without words that may come from one of them."""
+    """Return the trace without words that come, or may come, from passages that are not shown."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -138,7 +143,7 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerT
 
 
 def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """The prompt's trace without the results of tables that the viewer may not read."""
+    """Return the prompt's trace without the results of tables that the viewer may not read."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -163,11 +168,11 @@ def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """The panel: a fragment for htmx, a whole page for other browsers."""
+    """Show the panel of an answer, as a fragment for htmx and as a whole page otherwise."""
     answer = explainable_answer(request, answer_id)
     context = {
         "panel": panel_of(answer, request.user),
-        # Somebody else may have asked for it.
+        # Another user may have asked for the earlier answer, which is then not linked.
         "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
         **_scores_context(request, answer),
     }
@@ -178,13 +183,13 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """The judges' scores so far; the fragment asks again while some are pending."""
+    """Show the judges' scores so far. The fragment asks again while a score is pending."""
     answer = explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
 
 
 def _scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
-    """The scores from all receivers. One that fails is logged and gets a row that says so."""
+    """Return the template's values for the scores of all receivers. A receiver that fails gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -1,7 +1,7 @@
-"""When each stage of an answer began and how long it took.
+"""The stages of an answer: their labels, beginnings and durations.
 
-Durations are measured; the beginnings follow from the order
-of the work: the stages of a search come one after the other, and `legs` is the time of both retrievers.
+Durations are measured, and beginnings follow from the order of the work. The stages of a search run one after the
+other; both retrievers run at the same time, within the stage `legs`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext_lazy
 
-# What the stages of an answer are called in the panel.
-
+# The panel shows these labels.
 STAGES = {
     "reformulate": gettext_lazy("reformulate"),
     "classify": gettext_lazy("classify and plan"),
@@ -35,7 +34,7 @@ STAGES = {
 
 
 def stage_label(name: str) -> str:
-    """A stage's name for people; the trace's name for an unknown stage."""
+    """Return the label of a stage. An unknown stage gets its name in the trace, with spaces for underscores."""
     return str(STAGES.get(name, name.replace("_", " ")))
 
 
@@ -45,7 +44,7 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stage: ``left`` and ``width`` in percent of the whole."""
+    """The bar of a stage. ``left`` and ``width`` are percentages of the whole time."""
 
     name: str
     start_ms: float
@@ -67,7 +66,7 @@ class Bar:
 
 
 def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
-    """The stages of a search from its timings, in the order of the work; empty without timings."""
+    """Return a bar for each stage of a search, in the order of the work; empty if there are no timings."""
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
@@ -81,16 +80,17 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
 
 
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
-    """The stages of an answer: search, context, wait, write, check; those that its timings do not show are left out.
+    """Return a bar for each stage of an answer: search, context, wait, write and check.
 
-    ``timings_ms`` are moments since its beginning: `searched`, `first_token`, `written` and `total`. Of what passed
-    before `searched`, ``search_ms`` was the search.
+    Stages that the timings do not show are left out. ``timings_ms`` contains the moments `searched`, `first_token`,
+    `written` and `total`, in milliseconds since the beginning of the answer. The search took ``search_ms`` of the time
+    before `searched`, and the context the rest.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:
         return ()
     last = "check" if "written" in timings_ms else "answer" if searched is None else "decide"
-    # Each stage with the moment at which it ends.
+    # The values are the moments at which the stages end.
     ends = {
         "search": searched if searched is None or search_ms is None else min(search_ms, searched),
         "context": searched,
