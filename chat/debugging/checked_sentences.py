@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.text import Truncator
 
 from chat.models import Answer
-from chat.pages.cards import plain
+from chat.pages.plain_text import plain
 from chat.pages.rendering import reason_label
 from retrieval.passage_address import passage_url
 

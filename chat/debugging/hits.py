@@ -10,7 +10,8 @@ from django.utils.text import Truncator
 
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
-from chat.pages.cards import place, plain
+from chat.pages.cards import place
+from chat.pages.plain_text import plain
 from retrieval.passage_address import passage_url
 
 QUOTE_CHARACTERS = 220

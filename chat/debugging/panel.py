@@ -22,7 +22,7 @@ from chat.debugging.checked_sentences import sentences_of
 from chat.debugging.hits import HitRow, result_rows
 from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
-from chat.pages.page_views import explainable_answer, for_visitors
+from chat.pages.access import explainable_answer, for_visitors
 from chat.signals import PanelScore, scores_wanted
 from chat.streaming.asking import filters_of
 from chat.types import AnswerTrace, PromptTrace, read_trace

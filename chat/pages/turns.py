@@ -17,17 +17,9 @@ from chat.answering.approved_answers import approval_of
 from chat.answering.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
-from chat.pages.cards import (
-    Cited,
-    ResultCard,
-    SourceCard,
-    approved_line,
-    build_cited,
-    plain,
-    result_cards,
-    shows_rows,
-    source_cards,
-)
+from chat.pages.answer_text import approved_line, shows_rows
+from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.plain_text import plain
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from retrieval.models import Collection as DocumentCollection
 
