@@ -1,4 +1,4 @@
-"""Who may see which page."""
+"""The rights to the pages of the chat, to conversations and to traces."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_visitors(view: View) -> View:
-    """Redirects visitors to the login if the site requires it. Pages are personal, so they are never cached."""
+    """Return the view with a redirect to the login for visitors, if the site requires a login.
+
+    Pages are personal, so browsers and proxies never cache them.
+    """
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # What was posted cannot be posted again after the login: that leads to the empty page.
+            # A form cannot be sent again after the login, so its sender continues on the empty page.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 
@@ -42,7 +45,7 @@ def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conver
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """An answer that the caller may read now and whose trace they may see. Raises: Http404."""
+    """Return an answer that the caller may read now and whose trace they may see. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)

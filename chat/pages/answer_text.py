@@ -1,4 +1,4 @@
-"""An answer as one text, for readers who get nothing but its words."""
+"""An answer as one text, for readers who get only its words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from retrieval.text.markup import strip_markup
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """The text of an answer (in the form of chat.streaming.payloads.completed), its table, its alternatives and
-    suggested questions; of an approved answer also who approved it.
+    """Return the text of an answer, followed by its table, its alternatives and the questions that it may have meant.
 
-    It begins with the answer's own text, so that the offsets of its markers stay valid.
+    ``answer`` has the form of chat.streaming.payloads.completed. The name of the approver ends an approved answer. The
+    result begins with the answer's own text, so that the offsets of its markers stay valid.
     """
     parts = [answer["answer"]]
     if (table := answer.get("table")) and not shows_rows(answer["answer"]):
@@ -37,12 +37,11 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
 
 def shows_rows(text: str) -> bool:
-    """Whether an answer's text has rows of a table, which are then not shown twice."""
+    """Return whether an answer's text contains rows of a table. Its table is then not shown again."""
     return "\n|---" in text
 
 
 def _table_text(table: Mapping[str, Any]) -> str:
-    """A table shown as a result, as Markdown below what it is."""
     lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
     written = [" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines]
     rows = "\n".join(f"| {line} |" for line in written)
@@ -54,5 +53,5 @@ def _quote_text(quote: str) -> str:
 
 
 def approved_line(by: str, on: date) -> str:
-    """The sentence that says who approved an answer."""
+    """Return the sentence that names the approver of an answer."""
     return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}

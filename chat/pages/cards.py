@@ -1,4 +1,4 @@
-"""Numbered sources, citations and results as the page shows them."""
+"""The sources, citations and results of an answer as the page shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.pages.plain_text import plain
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
 
-# What a citation and its row call the same.
+# `Cited` and the model `Citation` have these fields in common.
 _OF_CITATION = (
     *("marker", "section", "page", "quote", "support", "marker_start", "verbatim", "marked_start", "marked_end"),
 )
@@ -24,7 +24,7 @@ _PREVIEW_CHARACTERS = 420
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """``href`` is empty if the document was deleted."""
+    """The place of a passage. ``href`` is empty if the document was deleted."""
 
     marker: int
     href: str
@@ -36,7 +36,6 @@ class _Shown:
 
     @property
     def document(self) -> str:
-        """The document's title and its collection."""
         return ", ".join(filter(None, (self.title, self.collection)))
 
     @property
@@ -46,9 +45,9 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation, whose words remain if its document is deleted.
+    """A verified citation. Its words remain if its document is deleted.
 
-    ``marker_start`` is the offset of its marker in the answer; None if it belongs to every mention of its marker.
+    ``marker_start`` is the offset of its marker in the answer; None if it belongs to every occurrence of its marker.
     """
 
     quote: str
@@ -64,7 +63,7 @@ class Cited(_Shown):
 
     @property
     def name(self) -> str:
-        """The name that a screen reader says for the marker."""
+        """Return the name of the marker for screen readers."""
         page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
@@ -79,7 +78,7 @@ class Cited(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class SourceCard(_Shown):
-    """A numbered source beside the answer. ``chunk_id`` is that of its best passage."""
+    """A numbered source beside the answer. ``chunk_id`` identifies its best passage."""
 
     excerpt: str
     chunk_id: int | None = None
@@ -88,8 +87,10 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage beside an answer, or in its place. ``text`` is Markdown, ``quote`` the words closest to the question.
-    ``chunk_id`` is None in answers of before.
+    """A passage that is shown beside an answer, or instead of one.
+
+    ``text`` is Markdown, and ``quote`` contains the words closest to the question. ``chunk_id`` is None in answers that
+    an earlier release saved.
     """
 
     chunk_id: int | None
@@ -105,7 +106,10 @@ class ResultCard:
 
 
 def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard, ...]:
-    """Cards of the alternatives that are saved with an answer. Answers of before have a quotation without a text."""
+    """Return a card for each alternative that is saved with an answer.
+
+    Answers that an earlier release saved contain no text of a passage; their cards show the quotation instead.
+    """
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
@@ -120,7 +124,10 @@ def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard,
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Source cards from the payload of `searched`, each with its quotations."""
+    """Return a card for each source in the payload of `searched`, with its quotations.
+
+    Quotations of the same words at the same place appear once.
+    """
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
@@ -128,7 +135,7 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
 
 
 def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
-    """The card's place is that of its first quotation, or the beginning of the source if nothing is quoted."""
+    """Return the card of a source. It names the place of its first quotation, or else the beginning of the source."""
     return SourceCard(
         marker=source["marker"],
         href=passage_url(source["document"]["id"], source["start"], source["end"]),

@@ -1,4 +1,4 @@
-"""The forms of conversations and answers."""
+"""The forms of a conversation: its title, its sharing, and feedback on an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ShareForm(forms.Form):
-    """What of a conversation is shared, and with whom."""
+    """The part of a conversation that is shared, and its audience."""
 
     scope = forms.ChoiceField(choices=Conversation.ShareScope.choices)
     audience = forms.ChoiceField(choices=Conversation.ShareAudience.choices)
@@ -48,7 +48,7 @@ class ShareForm(forms.Form):
 
 
 class _Comment(forms.CharField):
-    """A text whose line ends count as one character, as in a browser: forms send two."""
+    """A text field that counts a line end as one character, as a browser does. Forms send two characters."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""The chat's page: who may see it, its forms, and the questions that it suggests."""
+"""The chat's page: the empty page, and the page of a conversation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from retrieval.models import Collection, Document
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    """The empty page; with ``?document=`` only that document is searched, with ``?collection=`` that collection."""
+    """Show the empty page. ``?document=`` and ``?collection=`` limit the search to a document or a collection."""
     return page(request, conversation=None)
 
 
@@ -83,7 +83,7 @@ def _suggestions_within(user: object, scope: Mapping[str, Any]) -> list[tuple[st
 
 
 def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
-    """The scope of the next question: that of the form or the address, or else that of the last question."""
+    """Return the scope of the next question, from the form or the address, or else from the last question."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -95,12 +95,15 @@ def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str,
 
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
-    """The conversation's answers with all that a page shows of them."""
+    """Return the conversation's answers, with the related rows that a page shows."""
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """The answers before the edited question of a branch, with all that a page shows of them."""
+    """Return the answers before the edited question of a branch, with the related rows that a page shows.
+
+    Empty if the conversation is no branch.
+    """
     edited = conversation.branched_from
     if edited is None:
         return []

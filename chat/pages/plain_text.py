@@ -1,4 +1,4 @@
-"""Markdown as plain text."""
+"""Markdown as plain text on one line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _SIGNS = (
 
 
 def plain(text: str) -> str:
-    """The words of Markdown on one line, without pictures and addresses, and without the signs of headings, emphasis,
-    code, tables and records.
+    """Return the words of Markdown on one line.
+
+    Pictures, addresses, and the signs of headings, emphasis, code, tables and records are left out.
     """
     lines = strip_markup(open_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)

@@ -1,4 +1,4 @@
-"""Records of tables on a page."""
+"""The layout of records: rows of tables that extraction wrote as ``column: value; column: value``."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from markdown_it.token import Token
 
 from retrieval.tables.lexicon import label_of
 
-# A table's row as extraction wrote it, ``column: value; column: value``, laid out a column a line. Pure.
-
-# Fewer may be prose: "Open: yes; parking: no".
+# A text with fewer columns may be prose, such as "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
 _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
-    """A markdown-it plugin: paragraphs that are records get the class ``record``, and each column a line of its own.
-    A record below cells that are asked for is folded, and these get the class ``asked``.
+    """Add a rule to ``markdown`` that lays out records. This function is a plugin of markdown-it.
 
-    A value may hold semicolons: what follows one without a column's name still belongs to it.
+    A paragraph that is a record gets the class ``record``, and each of its columns a line of its own. If only cells
+    that were asked for precede the record, they get the class ``asked``, and the record is folded. A value may contain
+    semicolons: the text after a semicolon belongs to it unless it begins with the name of a column.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
@@ -61,7 +60,7 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # A mark may open before the first column.
+        # A mark may open before the first column, so a token without content does not count.
         first = not any(before.content for before in children[:number])
         inline.children += _columns(child, first=first) if child.type == "text" else (child,)
 
@@ -72,7 +71,7 @@ def _is_record(content: str) -> bool:
 
 
 def show_records(text: str) -> str:
-    """The text, with its records written as cells in a row: ``column value · column value``."""
+    """Return the text with each record written as ``column value · column value``."""
     return "\n".join(" · ".join(_cells(line)) if _is_record(line) else line for line in text.split("\n"))
 
 
@@ -83,11 +82,15 @@ def _cells(line: str) -> Iterator[str]:
 
 
 def _columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """The text, with its columns separated by line breaks and their names emphasised; ``first`` opens the paragraph."""
+    """Yield the tokens of the text, with a line break before each column and its name emphasised.
+
+    ``first`` is true for the text that opens the paragraph; its first column needs no line break.
+    """
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
-            continue  # the rest of a value behind a piece of code or a link
+            # The text continues a value that contains a piece of code or a link.
+            continue
         yield from _text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:
             yield Token("hardbreak", "br", 0)

@@ -1,4 +1,8 @@
-"""Suggested questions: those to begin with, and those to go on with below an answer."""
+"""Suggested questions, on the empty page and below an answer.
+
+The empty page suggests questions that the documents answer. A curator writes them for a collection; otherwise they are
+the questions that were written for passages, and headings that ask, if a search is sure of their passage.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +26,23 @@ from retrieval.types import ANYBODY, SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# Questions to begin with, which the documents answer: those of the curators, else those written for a passage, and
-# headings that ask, as far as a search is sure of them.
-
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
-# How far the passage of a suggested question must be ahead of the next: it is right in 18 of 21 cases then.
+MOST_FOLLOW_UPS = 3
+# A search is sure if the score of the first passage leads by this much. Its passage is right in 18 of 21 such cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
+_PASSAGES_LOOKED_AT = 24
+# A question that is suggested has a length in this range, in characters.
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def suggestions(user: object, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return at most MOST_SUGGESTIONS questions with their collections, taken in turn from the ``chosen`` collection or
-    from all that the user searches. Questions that the site found itself are cached.
+    """Return at most MOST_SUGGESTIONS questions with their collections.
+
+    They come from the ``chosen`` collection, or in turn from all collections that the user searches. Questions that no
+    curator wrote are cached for an hour. Empty if the chosen collection may not be searched.
     """
     try:
         searched = filters_for(user, chosen).collections
@@ -51,7 +57,7 @@ def suggestions(user: object, chosen: str = "") -> list[tuple[str, Collection]]:
 
 
 def questions_of(document: Document) -> list[tuple[str, Collection]]:
-    """The most specific questions that passages of one document answer."""
+    """Return the most specific questions that passages of the document answer, each with its collection."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
     )
@@ -67,15 +73,15 @@ def _curated(collection: Collection) -> list[str]:
 
 
 def _cached_suggestions(collection: Collection) -> list[str]:
-    # Another key as soon as a document is narrowed.
+    # The key changes when the rights to a document are narrowed.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
 def _suggestions_of(collection: Collection) -> list[str]:
-    """The most specific question of each of a few documents, if a search is sure of its passage."""
-    # They are kept for all readers of the collection.
+    """Return the most specific question of each of a few documents, if a search is sure of its passage."""
+    # All readers of the collection get these questions, so narrowed documents are left out.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
@@ -91,7 +97,10 @@ def _suggestions_of(collection: Collection) -> list[str]:
 
 
 def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
-    """Whether a search for the question finds its passage first, well ahead of the next."""
+    """Return whether a search for the question finds its passage first, and SURE_LEAD ahead of the second.
+
+    False if the search fails.
+    """
     try:
         hits = search(question, filters, top_k=2).hits
     except RetrievalError as error:
@@ -103,8 +112,9 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 
 
 def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """The questions that a passage answers and that can be understood alone: its heading, without its number, if it is
-    a question, then the questions written for it.
+    """Return the questions that a passage answers and that a reader understands without it.
+
+    The heading comes first, without its number, if it is a question. The questions written for the passage follow.
     """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # "What is the policy?" does not say which policy.
@@ -116,22 +126,19 @@ def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
 
 
 def _specificity(question: str) -> tuple[int, int]:
-    """A score of how specific a question is: longer ones name more of their subject, up to two lines."""
+    """Return a score that is higher for a more specific question.
+
+    A longer question names more of its subject, up to two lines (70 characters). Beyond that, a shorter one is better.
+    """
     return (min(len(question), 70), -len(question))
 
 
-# Questions to go on with, below an answer.
-
-MOST_FOLLOW_UPS = 3
-_PASSAGES_LOOKED_AT = 24
-
-
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Questions to ask next: those written for passages of the first cited document, and its headings that are
-    questions, the closest first. Questions already asked in the conversation, and those of passages that the answer
-    cites, are left out.
+    """Return at most MOST_FOLLOW_UPS questions to ask next, the closest to the citation first.
 
-    Whoever may read the answer may read that document.
+    They are questions written for passages of the first cited document, and its headings that are questions. Questions
+    that were asked in the conversation, and those of passages that the answer cites, are left out. Every reader of the
+    answer may read the document. Empty for a refusal and for an answer without citations.
     """
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
