@@ -41,10 +41,11 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """0 to 3 points for an answer, what is ``missing`` of ``must``, and the ``forbidden`` that it contains.
+    """The 0 to 3 points of an answer, with the expectations that it misses.
 
-    ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and what is shown beside it
-    contain all of ``must``.
+    ``missing`` contains the items of ``must`` that the answer lacks, and ``forbidden`` the items of ``must_not`` that
+    it contains. ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and the texts
+    beside it together contain all of ``must``.
     """
 
     points: int
@@ -62,12 +63,12 @@ class Grade:
 def grade(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
-    """The points of an answer with this ``text``, and with the texts ``beside`` it.
+    """Return the grade of an answer with this ``text`` and with the texts ``beside`` it.
 
-    3 if it contains all of ``must`` and none of ``must_not`` within the length; 2 for the same at up to three times the
-    length; 1 for at least half of ``must``, or for citing an expected document (``cites_expected``); else 0. If a
-    refusal is expected, 3 for a refusal, else 0; if an answer is expected, a refusal gets 1 if the texts beside it
-    contain all of ``must``, else 0.
+    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, and 2 points if
+    it does so within three times the length. It gets 1 point if it contains at least half of ``must`` or cites an
+    expected document (``cites_expected``), and else 0. A refusal gets 1 point if the texts beside it contain all of
+    ``must``, and else 0. If a refusal is expected, a refusal gets 3 points and an answer 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)

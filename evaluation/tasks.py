@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from evaluation import embedder_trials, gates, judgements
+from evaluation import gates, judgements
+from evaluation.embedder_trials import attempts
 from evaluation.runs import run_execution as measuring
 
 
@@ -21,7 +22,7 @@ def measure_evaluation_run(run_id: int) -> None:
 
 @shared_task
 def try_embedder(trial_id: int) -> None:
-    embedder_trials.attempt(trial_id)
+    attempts.attempt(trial_id)
 
 
 @shared_task

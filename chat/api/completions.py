@@ -27,7 +27,7 @@ from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, err
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
 from chat.conf import choosable_models
 from chat.models import Answer, Conversation
-from chat.pages.cards import whole_text
+from chat.pages.answer_text import whole_text
 from chat.streaming import payloads, readers, sse
 from retrieval.api.schema import EVENT
 from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField

@@ -67,7 +67,7 @@ class PlaceSerializer(serializers.Serializer[Any]):
 
 
 class AlternativeSerializer(PlaceSerializer):
-    """A further passage: ``text`` is what a reader wants of it, ``quote`` the place closest to the question."""
+    """A further passage. ``text`` is its part that a reader needs, ``quote`` the words closest to the question."""
 
     url = serializers.CharField(help_text="The address of the passage on this site.")
     text = serializers.CharField(help_text="Markdown.")

@@ -19,7 +19,8 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering import approved_answers as curation
 from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer
-from chat.pages.cards import place, plain
+from chat.pages.cards import place
+from chat.pages.plain_text import plain
 from retrieval.admin.base import CollectionFilter, ConditionFilter, CuratedAdmin, badge
 from retrieval.exceptions import RetrievalError
 from retrieval.models import Chunk, Collection

@@ -18,7 +18,8 @@ from chat.answering import pipeline
 from chat.answering.approved_answers import approval_of, nearest, save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
-from chat.pages.cards import approved_line, build_cited, result_cards
+from chat.pages.answer_text import approved_line
+from chat.pages.cards import build_cited, result_cards
 from chat.pages.rendering import answer_html
 from chat.streaming import payloads
 from chat.types import AnswerDraft, Completed, Failed

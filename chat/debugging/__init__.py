@@ -1,1 +1,1 @@
-"""The debug panel: a saved answer and its trace, prepared to explain the answer."""
+"""The debug panel, which explains an answer from its saved trace."""

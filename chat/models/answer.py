@@ -62,7 +62,7 @@ class Answer(Leased):
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
-    # The passages beside the answer, or in its place; and what the question may have meant.
+    # ``alternatives`` are the passages beside the answer or instead of it, ``choices`` the questions that may be meant.
     alternatives: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list, db_column="near")
     choices: models.JSONField[list[dict[str, str]]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
@@ -82,7 +82,7 @@ class Answer(Leased):
     confidence = models.FloatField(null=True)
     # What was computed over the rows of a table; None where no value is stated.
     computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
-    # The rows of a table that the page shows below it, as the API returns them; None without a table.
+    # The page shows the rows of this table below the answer. They have the form of the API; None if there is no table.
     table: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
     # Each sentence of the answer, checked against its sources.
     statements = models.JSONField(default=list)
@@ -129,7 +129,7 @@ class Answer(Leased):
 
     @property
     def quoted_places(self) -> list[dict[str, Any]]:
-        """The sources and the alternatives: only users who may read all their documents may read the answer."""
+        """Return the sources and the alternatives. Only users who may read all their documents may read the answer."""
         return [*self.sources, *self.alternatives]
 
     @property

@@ -18,16 +18,9 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from chat.conversations import sharing
 from chat.conversations.reach import is_own, own_answers
 from chat.models import Answer, Conversation, Feedback
-from chat.pages.page_views import (
-    FeedbackForm,
-    ShareForm,
-    TitleForm,
-    answers_before_branch,
-    for_visitors,
-    own_conversation,
-    saved_answers,
-    sidebar,
-)
+from chat.pages.access import for_visitors, own_conversation
+from chat.pages.forms import FeedbackForm, ShareForm, TitleForm
+from chat.pages.page_views import answers_before_branch, saved_answers, sidebar
 from chat.pages.turns import build_turn, build_withheld_turn
 
 # What the asker thinks of an answer.

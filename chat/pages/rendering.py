@@ -23,7 +23,8 @@ from markdown_it.utils import EnvType, OptionsDict
 from chat.answering.addresses import canonical
 from chat.answering.citations import MARKER, blank_code, find_undecided
 from chat.answering.passage import GOES_ON
-from chat.pages.cards import Cited, record_paragraphs
+from chat.pages.cards import Cited
+from chat.pages.records import record_paragraphs
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark, SourceLines
 from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown

@@ -17,17 +17,9 @@ from chat.answering.approved_answers import approval_of
 from chat.answering.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
-from chat.pages.cards import (
-    Cited,
-    ResultCard,
-    SourceCard,
-    approved_line,
-    build_cited,
-    plain,
-    result_cards,
-    shows_rows,
-    source_cards,
-)
+from chat.pages.answer_text import approved_line, shows_rows
+from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.plain_text import plain
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from retrieval.models import Collection as DocumentCollection
 
@@ -37,13 +29,14 @@ LOW_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ShownTurn:
-    """A question and its answer.
+    """A question and its answer on a page.
 
-    ``id`` names its elements; it is the answer's, except on a shared page. The ``answer`` of a withheld turn holds the
-    question alone. ``approved`` says who approved it; mostly empty. ``doubts`` are the sentences that the sources do
-    not support. ``results`` are the passages beside it or in its place, ``follow_ups`` questions to ask next.
-    ``is_narrow`` is true for a refusal after a search in only some of the documents. ``models`` are the language models
-    that can answer it anew; empty without a choice. ``reason`` and ``comment`` are those of a bad verdict.
+    ``id`` is used in the ids of HTML elements. It is the answer's id, except on a shared page. The ``answer`` of a
+    withheld turn contains only the question. ``approved`` names the approver, and is empty for most answers. ``doubts``
+    are the sentences that the sources do not support. ``results`` are the passages beside the answer or instead of it,
+    and ``follow_ups`` are questions to ask next. ``is_narrow`` is true for a refusal after a search in only some of the
+    documents. ``models`` are the language models that can answer again; empty if there is no choice. ``reason`` and
+    ``comment`` explain a bad verdict.
     """
 
     id: uuid.UUID
@@ -104,19 +97,23 @@ class ShownTurn:
 
     @property
     def may_differ(self) -> bool:
-        """Whether asking anew may give another answer: a language model writes, or some part did not answer."""
+        """Return whether a new answer may differ.
+
+        It may if a language model wrote the answer, if the reader can choose a model, or if a part of the site did not
+        respond.
+        """
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices)
 
     @property
     def quoted(self) -> Cited | None:
-        """The place of the passage that the answer quotes; None for other answers."""
+        """Return the citation of the passage that the answer quotes; None if it is no quotation."""
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
         return self.citations[0] if is_quoted and self.citations else None
 
     @property
     def has_rows(self) -> bool:
-        """Whether the answer's text shows rows of the table, which are then not shown twice."""
+        """Return whether the answer's text contains rows of a table. Its table is then not shown again."""
         return shows_rows(self.answer.text)
 
     @property
@@ -125,7 +122,7 @@ class ShownTurn:
 
     @property
     def other_sources(self) -> tuple[SourceCard, ...]:
-        """The sources that are neither cited nor shown as a result."""
+        """Return the sources that are neither cited nor shown as a result."""
         shown = {result.chunk_id for result in self.results}
         return tuple(source for source in self.sources if not source.quotes and source.chunk_id not in shown)
 

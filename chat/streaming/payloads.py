@@ -119,8 +119,9 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
 
 
 def source(found: ContextSource, question: str) -> dict[str, Any]:
-    """Return the payload of a source. ``snippet`` is the sentence of its best passage that is closest to the
-    question.
+    """Return the payload of a source.
+
+    ``snippet`` is the sentence of its best passage that is closest to the question.
     """
     block = found.block
     return {

@@ -1,4 +1,4 @@
-"""The page *Search quality*: embedders with what they bring and cost on this site, tried and switched to by a click."""
+"""The page *Search quality*: an administrator compares embedders, tries one on this site, and switches to it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 
-from evaluation import embedder_trials
-from evaluation.embedder_trials import BY_KEY, KNOWN, KnownEmbedder
+from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, options_of, stored_bytes
+from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge
@@ -23,7 +23,7 @@ PAGE = "admin:evaluation_embeddertrial_changelist"
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """One page, for superusers: a name may be a folder of the server."""
+    """The page and its buttons. Only superusers see it, because they may enter a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -31,7 +31,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
     has_module_permission = has_view_permission
 
     def get_urls(self) -> list[URLPattern]:
-        """The page and its buttons; trials have no pages of their own."""
+        """Return the addresses of the page and its buttons. Trials have no pages of their own."""
         page = path("", self.admin_site.admin_view(self.changelist_view), name="evaluation_embeddertrial_changelist")
         permission = "evaluation.change_embeddertrial"
         buttons = [
@@ -67,34 +67,28 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         }
         return self.render_page(request, "search_quality", _t("Search quality"), context)
 
-    # Buttons --------------------------------------------------------------------------------------------------------
-
     def try_view(self, request: HttpRequest) -> HttpResponse:
         known = BY_KEY.get(request.POST.get("key", ""))
         name = " ".join(request.POST.get("name", "").split())
         if known is None and not name:
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect(PAGE)
-        label, options = (known.label, known.options) if known is not None else (name, embedder_trials.options_of(name))
-        return self._done(
-            request, lambda: embedder_trials.request_trial(label, options), _t("%s is being tried.") % label
-        )
+        label, options = (known.label, known.options) if known is not None else (name, options_of(name))
+        return self._done(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
             return redirect(PAGE)
-        return self._done(
-            request, lambda: embedder_trials.request_switch(trial), _t("The site is switching to %s.") % trial
-        )
+        return self._done(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
-            embedder_trials.cancel(trial)
+            cancel(trial)
         return redirect(PAGE)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
-        return self._done(request, embedder_trials.discard_unused, _t("The unused vectors were deleted."))
+        return self._done(request, discard_unused, _t("The unused vectors were deleted."))
 
     def _done(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
         try:
@@ -107,13 +101,16 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
 
 
 def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
-    """A row of the table: what the embedder brings, and what it costs for so many passages."""
+    """Return a row of the table: the embedder with its costs for this number of passages.
+
+    ``minutes`` is the time in which one core makes the vectors; None if the speed was not measured.
+    """
     speed = known.passages_a_second
     return {
         "known": known,
         "is_active": active is not None and _is_made_of(active, known),
         "minutes": None if speed is None else max(1, round(passages / speed / 60)),
-        "stored_bytes": embedder_trials.stored_bytes(passages, known.dimension),
+        "stored_bytes": stored_bytes(passages, known.dimension),
     }
 
 

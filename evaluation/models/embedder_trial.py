@@ -11,13 +11,16 @@ from retrieval.models import Embedder
 
 
 class EmbedderTrial(EvaluationJob):
-    """An embedder tried on this site: downloaded, its vectors made, fitted and measured; then it can be switched to.
-    The row is a job (see `EvaluationJob`).
+    """A trial of an embedder on this site. It is measured first, and then an administrator can switch the site to it.
 
-    ``label`` is the embedder's name for people, ``options`` are its ``Embedder.options``. ``step`` is under way,
-    ``done`` of ``total``. ``figures`` has an object for each evaluation set, and for all: set, questions, the
-    difference of nDCG with low and high, and before and after: ndcg, first (the share of questions whose first passage
-    is right) and milliseconds. ``with_switch`` says that an administrator agreed to the switch.
+    The row is a job (see `EvaluationJob`). ``label`` is the name that people see, and ``options`` becomes
+    ``Embedder.options``. ``step`` is the current step, of which ``done`` of ``total`` units are finished.
+    ``with_switch`` is true if an administrator agreed to the switch.
+
+    ``figures`` contains an object for each evaluation set and, if there are several, one for all sets together. Its
+    keys are ``set``, ``questions``, ``difference`` (the mean difference of nDCG), ``low`` and ``high`` (the interval of
+    the difference), ``before`` and ``after``. The latter two are objects with ``ndcg``, ``first`` (the share of
+    questions whose first passage is right) and ``milliseconds`` (the median of a search).
     """
 
     class Status(models.TextChoices):

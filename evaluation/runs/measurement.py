@@ -152,7 +152,7 @@ class Reply:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The texts that are shown beside the answer: passages, and the rows of a table."""
+        """Return the texts that are shown beside the answer: passages and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))

@@ -11,7 +11,8 @@ from django.core.management.base import CommandError
 
 from chat.answering import pipeline
 from chat.exceptions import InvalidQuestion
-from chat.pages.cards import build_cited, whole_text
+from chat.pages.answer_text import whole_text
+from chat.pages.cards import build_cited
 from chat.streaming import payloads
 from chat.streaming.asking import checked
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed

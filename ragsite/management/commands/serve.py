@@ -129,7 +129,7 @@ class Command(BaseCommand):
             self._say("(This password is shown once. `.venv/bin/python manage.py changepassword admin` sets another.)")
         else:
             self._say(f"Administration: {address}admin/ — sign in as you did before.")
-        # Once: the mark stays.
+        # This file marks that the hint was shown; later starts do not repeat it.
         told = settings.DATA_DIR / "search-quality-told"
         if not settings.EMBEDDER and not told.exists():
             self._say(f"Better answers with a larger embedder: {address}admin/evaluation/embeddertrial/")

@@ -4,8 +4,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from evaluation import embedder_trials
-from evaluation.embedder_trials import attempt, cancel, find_known, options_of, request_switch, request_trial
+from evaluation.embedder_trials import comparison, progress
+from evaluation.embedder_trials.attempts import attempt
+from evaluation.embedder_trials.known_embedders import find_known, options_of
+from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval import conf
@@ -88,13 +90,13 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
     conf._site_embedder.cache_clear()
     assert conf.embedder().name == conf.new_embedder().name == active.name
-    assert embedder_trials.discard_unused() == 1
+    assert discard_unused() == 1
 
 
 def test_a_worker_that_dies_or_has_no_more_time_costs_a_batch(evaluation_set, options, monkeypatch):
     monkeypatch.setattr(reembedding, "BATCH", 2)
-    monkeypatch.setattr(embedder_trials, "LONGEST_STINT_SECONDS", 0.0)
-    monkeypatch.setattr(embedder_trials, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "LONGEST_STINT_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_REPORT_SECONDS", 0.0)
     trial = request_trial("half", options)
     seen = []
     for _ in range(12):
@@ -102,7 +104,7 @@ def test_a_worker_that_dies_or_has_no_more_time_costs_a_batch(evaluation_set, op
         if trial.status != EmbedderTrial.QUEUED:
             break
         seen.append(set(ChunkEmbedding.objects.filter(embedder__is_active=False).values_list("pk", flat=True)))
-        monkeypatch.setattr(embedder_trials, "LONGEST_STINT_SECONDS", 0.0 if len(seen) < 2 else 60.0)
+        monkeypatch.setattr(progress, "LONGEST_STINT_SECONDS", 0.0 if len(seen) < 2 else 60.0)
     assert (trial.status, trial.attempts) == (EmbedderTrial.Status.DONE, 1)
     assert seen
     assert all(earlier <= later for earlier, later in zip(seen, seen[1:], strict=False))
@@ -130,10 +132,10 @@ def test_what_cannot_be_had_fails_with_the_reason(library, hub):
 
 @pytest.mark.usefixtures("material")
 def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, monkeypatch):
-    monkeypatch.setattr(embedder_trials, "FEWEST_TO_CHOOSE", 6)
-    monkeypatch.setattr(embedder_trials, "LEAST_GAIN", -2.0)
-    monkeypatch.setattr(embedder_trials, "WEIGHTS", (0.8,))
-    monkeypatch.setattr(embedder_trials, "_ask", better_with_large_weights(embedder_trials._ask))
+    monkeypatch.setattr(comparison, "FEWEST_TO_CHOOSE", 6)
+    monkeypatch.setattr(comparison, "LEAST_GAIN", -2.0)
+    monkeypatch.setattr(comparison, "WEIGHTS", (0.8,))
+    monkeypatch.setattr(comparison, "_ask", better_with_large_weights(comparison._ask))
     trial = attempt(request_trial("half", options).pk)
     assert (trial.vector_weight, trial.figures[0]["questions"]) == (0.8, 3)
     fitted = closeness.calibration_of(Embedder.objects.get(is_active=False).name)

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from chat.pages.page_views import suggestions
+from chat.pages.suggestions import suggestions
 from retrieval.documents import ingestion
 from retrieval.documents.reconciliation import check
 from retrieval.index.chunk_writer import rewrite_questions

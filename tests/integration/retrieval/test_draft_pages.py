@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import escape
 from rest_framework.test import APIClient
 
-from chat.pages.page_views import suggestions
+from chat.pages.suggestions import suggestions
 from retrieval import gates
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.documents import ingestion, submission

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from chat.pages.page_views import suggestions
+from chat.pages.suggestions import suggestions
 from ragsite.first_run import COLLECTIONS, SUGGESTED
 from retrieval.models import Collection
 from retrieval.rights import everything, filters_for

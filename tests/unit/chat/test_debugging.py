@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.panel import FRAGMENT_CHARACTERS, answer_bars, candidate_rows, search_bars, snippet
+from chat.debugging.candidates import FRAGMENT_CHARACTERS, candidate_rows, snippet
+from chat.debugging.stages import answer_bars, search_bars
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace
 

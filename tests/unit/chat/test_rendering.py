@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from chat.answering.citations import find_markers
-from chat.pages.cards import Cited, plain, whole_text
+from chat.pages.answer_text import whole_text
+from chat.pages.cards import Cited
+from chat.pages.plain_text import plain
 from chat.pages.rendering import (
     Doubt,
     Lines,

@@ -1,0 +1,133 @@
+"""The candidates of a saved search as rows of a table, each with an excerpt of its passage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from chat.pages.cards import page_label
+from chat.types import AnswerTrace
+from retrieval.passage_address import passage_url
+from retrieval.search.trace import SearchTrace
+from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
+
+FRAGMENT_CHARACTERS = 300
+# An excerpt begins this many characters before its first match.
+LEAD_CHARACTERS = 40
+
+
+def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
+    """Return HTML of the text around the first matching span, or of its beginning if no span matches.
+
+    ``spans`` are offsets ``[start, end)`` in the text in any order, and are marked. "…" replaces omitted text. An empty
+    text gives an empty result.
+    """
+    matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
+    start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
+    if start:
+        start = text.find(" ", start, matches[0][0]) + 1 or start
+    end = start + FRAGMENT_CHARACTERS
+    if end < len(text):
+        end = max(text.rfind(" ", start, end), start + FRAGMENT_CHARACTERS // 2)
+    pieces, at = ["… " if text[:start].strip() else ""], start
+    for first, last in matches:
+        if at <= first < end:
+            pieces += [text[at:first], format_html("<mark>{}</mark>", text[first : min(last, end)])]
+            at = min(last, end)
+    pieces += [text[at:end], " …" if text[end:].strip() else ""]
+    return format_html_join("", "{}", ([piece] for piece in pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPassage:
+    """The current passage of a candidate, with HTML of the words around the matches."""
+
+    passage: Passage
+    snippet: SafeString
+
+    @property
+    def href(self) -> str:
+        return passage_url(self.passage.document_id, self.passage.start, self.passage.end)
+
+    @property
+    def page(self) -> str:
+        return page_label(self.passage.page, self.passage.page_unit) if self.passage.page else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBar:
+    """A retriever's rank and score of a candidate, with the bar of its contribution.
+
+    ``start`` and ``width`` of the bar are percentages. A bar begins in the middle (50), and extends to the right if the
+    contribution is positive, else to the left. ``largest`` is the contribution whose bar fills a half.
+    """
+
+    score: RetrieverScore
+    largest: float
+
+    @property
+    def width(self) -> float:
+        return round(50 * min(1.0, abs(self.score.contribution) / self.largest), 1)
+
+    @property
+    def start(self) -> float:
+        return 50.0 if self.score.contribution >= 0 else 50.0 - self.width
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    """A row of the table of candidates.
+
+    ``shown`` is None if the passage was deleted, or if the viewer may not read it. ``added_parts`` are the parts of the
+    score that have no column, which are the bonus and the boosts; ``added`` is their sum. ``moved`` is the number of
+    places by which the reranker raised the candidate, and is negative if it lowered it.
+    """
+
+    candidate: Candidate
+    shown: ShownPassage | None
+    vector: ScoreBar
+    lexical: ScoreBar
+    added_parts: tuple[tuple[str, float], ...]
+    added: float
+    moved: int
+
+
+def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
+    """Return a row for each candidate of a trace.
+
+    Kept candidates come first, by rank. Dropped ones follow by score, with ties by chunk id. ``shown`` contains the
+    passages that the viewer may read, by chunk id.
+    """
+    contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    ordered = sorted(trace.candidates, key=lambda each: (each.rank is None, each.rank or 0, -each.score, each.chunk_id))
+    rows = []
+    for each in ordered:
+        parts = (("both retrievers", each.bonus), *((boost.name, boost.contribution) for boost in each.boosts))
+        rows.append(
+            CandidateRow(
+                each,
+                shown.get(each.chunk_id),
+                ScoreBar(each.retrievers[Retriever.VECTOR], largest),
+                ScoreBar(each.retrievers[Retriever.LEXICAL], largest),
+                tuple((name, contribution) for name, contribution in parts if contribution),
+                sum(contribution for _name, contribution in parts),
+                each.rerank.rank_before - each.rank if each.rerank and each.rank is not None else 0,
+            )
+        )
+    return tuple(rows)
+
+
+def used_weights(trace: SearchTrace) -> dict[str, float]:
+    """Return the weight of each retriever in this search.
+
+    Some methods choose weights for each question, which the candidates contain; otherwise the plan's weights apply.
+    """
+    used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
+    for candidate in trace.candidates:
+        scores = candidate.retrievers.items()
+        used.update({retriever.value: score.weight for retriever, score in scores if score.score is not None})
+    return used

@@ -1,0 +1,43 @@
+"""The checked sentences of an answer, each with the passage that supports it best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.text import Truncator
+
+from chat.models import Answer
+from chat.pages.plain_text import plain
+from chat.pages.rendering import reason_label
+from retrieval.passage_address import passage_url
+
+PASSAGE_CHARACTERS = 220
+
+
+def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
+    """Return the checked sentences in the order of the answer; empty if no sentence was checked.
+
+    Each one is its stored object with its ``text``, its ``reasons`` in words, and the ``passage`` that supports it best
+    with its ``href``.
+    """
+    sources = {source["marker"]: source for source in answer.sources}
+    return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
+
+
+def _sentence(text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    best = statement.get("best") or {}
+    source = sources.get(best.get("marker", 0))
+    passage = href = ""
+    if source is not None:
+        start, end = best["start"], best["end"]
+        words = source["content"][max(0, start - source["start"]) : max(0, end - source["start"])]
+        passage = Truncator(plain(words)).chars(PASSAGE_CHARACTERS)
+        href = passage_url(source["document"]["id"], start, end)
+    return {
+        **statement,
+        "text": plain(text[statement["start"] : statement["end"]]),
+        "reasons": [reason_label(reason) for reason in statement.get("reasons", ())],
+        "passage": passage,
+        "href": href,
+    }

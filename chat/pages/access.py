@@ -1,0 +1,58 @@
+"""The rights to the pages of the chat, to conversations and to traces."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, resolve_url
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django_htmx.http import HttpResponseClientRedirect
+
+from chat.conversations import rights
+from chat.conversations.reach import find_readable, own_conversations
+from chat.models import Answer, Conversation
+
+View = Callable[..., HttpResponseBase]
+
+
+def for_visitors(view: View) -> View:
+    """Return the view with a redirect to the login for visitors, if the site requires a login.
+
+    Pages are personal, so browsers and proxies never cache them.
+    """
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
+            if request.htmx:  # type: ignore[attr-defined]
+                return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
+            # A form cannot be sent again after the login, so its sender continues on the empty page.
+            return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
+        return view(request, *args, **kwargs)
+
+    return never_cache(guarded)
+
+
+def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conversation:
+    return get_object_or_404(own_conversations(request).select_related("collection"), pk=conversation_id)
+
+
+def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
+    """Return an answer that the caller may read now and whose trace they may see. Raises: Http404."""
+    if not may_debug(request):
+        raise Http404
+    answer = find_readable(request, answer_id)
+    if rights.is_withheld(request.user, answer):
+        raise Http404
+    return answer
+
+
+def may_debug(request: HttpRequest) -> bool:
+    return settings.CHAT_DEBUG_FOR_EVERYONE or rights.may_read_all(request.user)

@@ -1,0 +1,57 @@
+"""An answer as one text, for readers who get only its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from chat.pages.cards import result_cards
+from chat.pages.plain_text import is_table_row, plain
+from retrieval.text.markup import strip_markup
+
+
+def whole_text(answer: Mapping[str, Any]) -> str:
+    """Return the text of an answer, followed by its table, its alternatives and the questions that it may have meant.
+
+    ``answer`` has the form of chat.streaming.payloads.completed. The name of the approver ends an approved answer. The
+    result begins with the answer's own text, so that the offsets of its markers stay valid.
+    """
+    parts = [answer["answer"]]
+    if (table := answer.get("table")) and not shows_rows(answer["answer"]):
+        parts.append(_table_text(table))
+    others = result_cards(answer["alternatives"])
+    if others and not answer["refused"]:
+        parts.append(_("Also in the documents:"))
+    for other in others:
+        quote = "\n".join(f"> {line}".rstrip() for line in _quote_text(other.quote).splitlines())
+        parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
+    if choices := answer["choices"]:
+        parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
+    if approved := answer.get("approved"):
+        parts.append(approved_line(approved["by"], date.fromisoformat(approved["on"])))
+    return "\n\n".join(parts)
+
+
+def shows_rows(text: str) -> bool:
+    """Return whether an answer's text contains rows of a table. Its table is then not shown again."""
+    return "\n|---" in text
+
+
+def _table_text(table: Mapping[str, Any]) -> str:
+    lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+    written = [" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines]
+    rows = "\n".join(f"| {line} |" for line in written)
+    return f"{table['caption']}: {table['summary']}\n\n{rows}"
+
+
+def _quote_text(quote: str) -> str:
+    return plain(quote) if is_table_row(quote.strip()) else strip_markup(quote)
+
+
+def approved_line(by: str, on: date) -> str:
+    """Return the sentence that names the approver of an answer."""
+    return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}

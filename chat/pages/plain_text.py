@@ -1,0 +1,36 @@
+"""Markdown as plain text on one line."""
+
+from __future__ import annotations
+
+import re
+
+from chat.pages.records import show_records
+from retrieval.text.block_items import read_cells
+from retrieval.text.markup import open_notes, strip_markup
+
+_ROW = re.compile(r"[ \t]*+\|(?![-:| \t]+$)[^\n]*\|[ \t]*+")
+_SIGNS = (
+    (re.compile(r"^[ \t]*+(?:```.*|(?=(?:[ \t:|]|-(?!-))*--)[ \t:|-]*+)$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*+\|[ \t]*+|(?<![ \t])[ \t]++\|[ \t]*+$|\|[ \t]*+$", re.MULTILINE), ""),
+    (re.compile(r"(?<![ \t])[ \t]++\|[ \t]++"), " · "),
+    (re.compile(r"(\*\*|`)(?=\S)([^\n]{1,200}?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+)
+
+
+def plain(text: str) -> str:
+    """Return the words of Markdown on one line.
+
+    Pictures, addresses, and the signs of headings, emphasis, code, tables and records are left out.
+    """
+    lines = strip_markup(open_notes(text), all_links=True).split("\n")
+    rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
+    text = show_records("\n".join(rows))
+    for pattern, replacement in _SIGNS:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
+
+
+def is_table_row(line: str) -> bool:
+    return _ROW.fullmatch(line) is not None

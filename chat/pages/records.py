@@ -1,0 +1,107 @@
+"""The layout of records: rows of tables that extraction wrote as ``column: value; column: value``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from django.utils.translation import gettext as _
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+from retrieval.tables.lexicon import label_of
+
+# A text with fewer columns may be prose, such as "Open: yes; parking: no".
+FEWEST_COLUMNS = 4
+_ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
+_COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
+
+
+def record_paragraphs(markdown: MarkdownIt) -> None:
+    """Add a rule to ``markdown`` that lays out records. This function is a plugin of markdown-it.
+
+    A paragraph that is a record gets the class ``record``, and each of its columns a line of its own. If only cells
+    that were asked for precede the record, they get the class ``asked``, and the record is folded. A value may contain
+    semicolons: the text after a semicolon belongs to it unless it begins with the name of a column.
+    """
+    markdown.core.ruler.push("record_paragraphs", _lay_out)
+
+
+def _lay_out(state: StateCore) -> None:
+    tokens: list[Token] = []
+    asked: list[Token] = []
+    for opening, inline in pairwise([*state.tokens, Token("", "", 0)]):
+        tokens.append(opening)
+        if opening.type != "paragraph_open" or inline.type != "inline":
+            continue
+        if _is_record(inline.content):
+            opening.attrSet("class", "record")
+            _break_lines(inline)
+            if asked and len(asked) == len([token for token in tokens if token.type == "paragraph_open"]) - 1:
+                for each in asked:
+                    each.attrSet("class", "asked")
+                tokens[-1:] = [*_fold(), opening]
+        elif _ASKED.match(inline.content):
+            asked.append(opening)
+    state.tokens[:] = tokens
+    if any(token.tag == "details" for token in tokens):
+        state.tokens.append(Token("details_close", "details", -1, block=True))
+
+
+def _fold() -> Iterator[Token]:
+    yield Token("details_open", "details", 1, attrs={"class": "fields"}, block=True)
+    yield Token("summary_open", "summary", 1, block=True)
+    yield Token("inline", "", 0, children=[Token("text", "", 0, content=_("All fields"))], content="", block=True)
+    yield Token("summary_close", "summary", -1, block=True)
+
+
+def _break_lines(inline: Token) -> None:
+    inline.children, children = [], inline.children or []
+    for number, child in enumerate(children):
+        # A mark may open before the first column, so a token without content does not count.
+        first = not any(before.content for before in children[:number])
+        inline.children += _columns(child, first=first) if child.type == "text" else (child,)
+
+
+def _is_record(content: str) -> bool:
+    names = [match["name"] for match in _COLUMN.finditer(content)]
+    return _COLUMN.match(content) is not None and len(names) >= FEWEST_COLUMNS and "\n" not in content
+
+
+def show_records(text: str) -> str:
+    """Return the text with each record written as ``column value · column value``."""
+    return "\n".join(" · ".join(_cells(line)) if _is_record(line) else line for line in text.split("\n"))
+
+
+def _cells(line: str) -> Iterator[str]:
+    names = list(_COLUMN.finditer(line))
+    for match, following in zip(names, [*names[1:], None], strict=True):
+        yield f"{label_of(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
+
+
+def _columns(text: Token, *, first: bool) -> Iterator[Token]:
+    """Yield the tokens of the text, with a line break before each column and its name emphasised.
+
+    ``first`` is true for the text that opens the paragraph; its first column needs no line break.
+    """
+    position = 0
+    for match in _COLUMN.finditer(text.content):
+        if match.start() == 0 and not match.group().startswith("; ") and not first:
+            # The text continues a value that contains a piece of code or a link.
+            continue
+        yield from _text(text, text.content[position : match.start()])
+        if match.start() > 0 or not first:
+            yield Token("hardbreak", "br", 0)
+        yield Token("strong_open", "strong", 1)
+        yield from _text(text, label_of(match["name"]))
+        yield Token("strong_close", "strong", -1)
+        yield from _text(text, " ")
+        position = match.end()
+    yield from _text(text, text.content[position:])
+
+
+def _text(like: Token, content: str) -> Iterator[Token]:
+    if content:
+        yield Token("text", "", 0, content=content, level=like.level)

@@ -1,0 +1,117 @@
+"""The worker's part of a trial: download another embedder, make its vectors, fit and measure it, switch to it.
+
+The site searches with its own embedder in the meantime. New vectors are stored beside those in use, so a worker that
+dies loses at most one batch of passages. Readers see no change before an administrator agrees to the switch.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from evaluation.embedder_trials.comparison import measure
+from evaluation.embedder_trials.known_embedders import find_known
+from evaluation.embedder_trials.progress import StintOver, TrialProgress
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EmbedderTrial
+from retrieval import conf
+from retrieval.exceptions import ImproperEmbedder, LeaseLost, NotFitted, RetrievalError
+from retrieval.index import closeness, reembedding
+from retrieval.index.embedders.onnx import LocalEmbedder, OnnxEmbedder
+from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat, is_due
+
+if TYPE_CHECKING:
+    from retrieval.protocols import TextEmbedder
+
+logger = logging.getLogger(__name__)
+
+Step = EmbedderTrial.Step
+
+
+def attempt(trial_id: int) -> EmbedderTrial | None:
+    """Run the trial as far as possible and return it as it is stored afterwards.
+
+    None if the trial cannot be leased now, or if the lease was lost.
+    """
+    waiting = EmbedderTrial.unfinished().filter(is_due())
+    trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
+    if trial is None:
+        return None
+    try:
+        with heartbeat(trial):
+            _work(trial, TrialProgress(trial))
+    except LeaseLost as error:
+        logger.info("%s", error)
+        return None
+    except StintOver:
+        trial.hand_back("", timedelta())
+        enqueue(EmbedderTrial, [trial.pk])
+    except (ImproperEmbedder, ImproperlyConfigured) as error:
+        trial.end(EmbedderTrial.FAILED, str(error))
+    except (RetrievalError, EvaluationError) as error:
+        trial.retry(str(error))
+    except Exception as error:
+        logger.exception("The embedder %s could not be tried.", trial)
+        trial.retry(f"{type(error).__name__}: {error}")
+    finally:
+        # The candidate takes hundreds of MiB, and this process does not need it before the switch.
+        conf.forget_candidates()
+    trial.refresh_from_db()
+    return trial
+
+
+def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
+    was_at = Step(trial.step)
+    candidate = _open(trial, progress)
+    if trial.with_switch:
+        progress.begin(Step.SWITCH)
+        row = reembedding.encode_passages(candidate, progress, trial.options)
+        reembedding.switch(row, candidate, progress)
+        trial.end(EmbedderTrial.Status.SWITCHED)
+        return
+    progress.begin(Step.ENCODE)
+    row = reembedding.encode_passages(candidate, progress, trial.options)
+    trial.write(embedder=row)
+    with conf.searching_with(candidate):
+        if was_at is not Step.MEASURE:
+            progress.begin(Step.FIT)
+            trial.not_fitted = _fit_thresholds(trial, progress)
+        progress.begin(Step.MEASURE)
+    figures, weight = measure(candidate, progress)
+    if weight is not None and (fitted := closeness.stored_calibration(candidate.name)) is not None:
+        closeness.store_calibration(candidate.name, replace(fitted, vector_weight=weight))
+    trial.end(EmbedderTrial.Status.DONE, figures=figures, vector_weight=weight, not_fitted=trial.not_fitted)
+
+
+def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
+    """Download and open the candidate. Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
+    options = trial.options
+    if "built_in" not in options:
+        # This call downloads the files into the cache, where all processes find them.
+        LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
+    candidate = conf.chosen_embedder(options)
+    candidate.prepare()
+    if isinstance(candidate, OnnxEmbedder):
+        # One thread leaves the other processors to readers.
+        candidate.threads = 1
+    return candidate
+
+
+def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
+    """Fit the candidate's thresholds. Return the reason if they cannot be fitted, else an empty text.
+
+    An embedder that is delivered with the site has thresholds already.
+    """
+    if conf.embedder().name in closeness.BUILT_IN:
+        return ""
+    known = find_known(trial.options["model"])
+    try:
+        closeness.fit_thresholds(progress, across_languages=known is not None and known.is_multilingual)
+    except NotFitted as error:
+        return str(error)
+    return ""

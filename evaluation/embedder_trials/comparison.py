@@ -1,0 +1,125 @@
+"""The measurement of a trial: searches for the questions of the evaluation sets, with the site's embedder and with the
+candidate.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evaluation.embedder_trials.progress import TrialProgress
+from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, QuestionResult
+from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_reranker
+from evaluation.sets.resolution import measured_questions
+from evaluation.statistics import mean_interval
+from retrieval import conf
+from retrieval.index import closeness
+from retrieval.profile_settings import METHOD_WEIGHTS
+from retrieval.search.profiles import NamedProfile, active_profile
+from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
+
+if TYPE_CHECKING:
+    from retrieval.protocols import TextEmbedder
+
+# These weights of the vectors are tried. The method's own weight is kept unless another one has a mean nDCG that is
+# higher by LEAST_GAIN.
+WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
+# A choice of the weight needs this many questions; fewer questions all judge.
+FEWEST_TO_CHOOSE = 20
+
+_Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
+
+
+def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
+    """Return the figures of each evaluation set with both embedders, and the weight that was chosen for the candidate.
+
+    The figures are described at `EmbedderTrial`. If there are several sets, the last figures have an empty name and
+    cover all sets. The weight is chosen on every second question, and the figures come from the others. The weight is
+    None, and all questions give the figures, if there are fewer than FEWEST_TO_CHOOSE questions, if the candidate is
+    delivered with the site, or if the profile sets its own weights or another method than ZSCORE.
+    """
+    asked: _Asked = []
+    for evaluation_set in EvaluationSet.objects.select_related("collection"):
+        if questions := measured_questions(evaluation_set):
+            asked.append((evaluation_set, questions))
+    profile = active_profile()
+    weight: float | None = None
+    judging = asked
+    total = sum(len(questions) for _, questions in asked)
+    if (
+        total >= FEWEST_TO_CHOOSE
+        and candidate.name not in closeness.BUILT_IN
+        and profile.settings.weights is None
+        and profile.settings.method is SearchMethod.ZSCORE
+    ):
+        choosing = [(each, questions[::2]) for each, questions in asked]
+        judging = [(each, questions[1::2]) for each, questions in asked if questions[1:]]
+        with conf.searching_with(candidate):
+            weight = _choose_weight(choosing, profile, progress)
+    before = [_ask(each, questions, profile, progress) for each, questions in judging]
+    with conf.searching_with(candidate):
+        tuned = profile if weight is None else _weighted(profile, weight)
+        after = [_ask(each, questions, tuned, progress) for each, questions in judging]
+    names = [str(evaluation_set) for evaluation_set, _ in judging]
+    if len(names) > 1:
+        names.append("")
+        before.append([result for results in before for result in results])
+        after.append([result for results in after for result in results])
+    return [_figures_of(*row) for row in zip(names, before, after, strict=True)], weight
+
+
+def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgress) -> float:
+    def mean_ndcg(weight: float) -> float:
+        tuned = _weighted(profile, weight)
+        return statistics.fmean(
+            result.ndcg for each, questions in choosing for result in _ask(each, questions, tuned, progress)
+        )
+
+    own = METHOD_WEIGHTS[SearchMethod.ZSCORE].vector
+    found = {weight: mean_ndcg(weight) for weight in (own, *WEIGHTS)}
+    best = max(found, key=found.__getitem__)
+    return best if found[best] >= found[own] + LEAST_GAIN else own
+
+
+def _weighted(profile: NamedProfile, weight: float) -> NamedProfile:
+    return replace(profile, settings=replace(profile.settings, weights=RetrieverWeights(weight, 1 - weight)))
+
+
+def _ask(
+    evaluation_set: EvaluationSet,
+    questions: Sequence[EvaluationQuestion],
+    profile: NamedProfile,
+    progress: TrialProgress,
+) -> list[QuestionResult]:
+    """Return the results of the questions without saving them. Raises: NotMeasured, Unmeasurable."""
+    prepare_reranker(profile.settings.reranker)
+    collection = evaluation_set.collection_id
+    measurement = SearchMeasurement(
+        RunInput(
+            run=EvaluationRun(evaluation_set=evaluation_set, settings={}),
+            profile=profile,
+            collection_id=collection,
+            filters=SearchFilters(collections=(collection,), readers=()),
+            questions=questions,
+        )
+    )
+    results = []
+    for number, question in enumerate(questions, start=1):
+        results.append(measurement.ask(question))
+        progress("questions", number, len(questions))
+    return results
+
+
+def _figures_of(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, Any]:
+    interval = mean_interval([second.ndcg - first.ndcg for first, second in zip(before, after, strict=True)])
+    figures: dict[str, Any] = {"set": name, "questions": len(after)}
+    for name, results in (("before", before), ("after", after)):
+        figures[name] = {
+            "ndcg": statistics.fmean(each.ndcg for each in results),
+            "first": statistics.fmean(math.isclose(each.reciprocal_rank, 1) for each in results),
+            "milliseconds": statistics.median(each.milliseconds for each in results),
+        }
+    return {**figures, "low": interval.low, "high": interval.high, "difference": interval.mean}

@@ -1,0 +1,58 @@
+"""The stored progress of a trial, and the time limit of a worker."""
+
+from __future__ import annotations
+
+import time
+
+from django.db import connection
+
+from evaluation.models import EmbedderTrial
+from retrieval.exceptions import LeaseLost
+
+Step = EmbedderTrial.Step
+
+# A worker hands a trial back after this time, because CELERY_TASK_TIME_LIMIT would end its task later.
+LONGEST_STINT_SECONDS = 10 * 60.0
+_REPORT_SECONDS = 1.0
+
+
+class StintOver(Exception):
+    """The time limit of a worker has passed. The next worker continues the trial."""
+
+
+class TrialProgress:
+    """A callback that stores the progress of a trial, about once a second.
+
+    A call raises LeaseLost if the trial was cancelled, and StintOver if the worker's time limit has passed. A switch
+    has no time limit.
+    """
+
+    def __init__(self, trial: EmbedderTrial) -> None:
+        self._trial, self._step = trial, Step(trial.step)
+        self._ends_at = time.monotonic() + LONGEST_STINT_SECONDS
+        self._stored_at = 0.0
+
+    def begin(self, step: EmbedderTrial.Step, total: int = 0) -> None:
+        self._step, self._stored_at = step, 0.0
+        self(step, 0, total)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._stored_at < _REPORT_SECONDS and done < total:
+            return
+        self._stored_at = now
+        if not self._trial.write(step=self._step, done=done, total=total):
+            raise LeaseLost(f"{self._trial.job_name} was cancelled.")
+        if now > self._ends_at and self._step is not Step.SWITCH:
+            raise StintOver
+
+    def downloaded(self, what: str, done: int, total: int) -> None:
+        """Store the progress of a download. A thread of the hub's client calls this method.
+
+        It raises no error, and closes the thread's database connection.
+        """
+        now = time.monotonic()
+        if now - self._stored_at >= _REPORT_SECONDS:
+            self._stored_at = now
+            self._trial.write(step=Step.DOWNLOAD, done=done, total=total)
+            connection.close()

@@ -1,0 +1,75 @@
+"""Requests by administrators: try an embedder, switch to it, cancel its trial, discard unused vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _t
+
+from evaluation.exceptions import EvaluationError
+from evaluation.models import EmbedderTrial
+from retrieval.index import reembedding
+from retrieval.infrastructure.jobs import enqueue_on_commit
+from retrieval.infrastructure.record import tell
+
+
+def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
+    """Queue a trial for a worker and return it.
+
+    Raises: EvaluationError if another trial is unfinished, or if the settings name an embedder.
+    """
+    if settings.EMBEDDER:
+        raise EvaluationError(
+            _t("The settings name this site's embedder: remove EMBEDDING_MODEL and EMBEDDING_BASE_URL first.")
+        )
+    try:
+        with transaction.atomic():
+            trial = EmbedderTrial.objects.create(label=label, options=dict(options))
+            enqueue_on_commit(EmbedderTrial, [trial.pk])
+            tell("embedder.tried", trial)
+    except IntegrityError:
+        raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it.")) from None
+    return trial
+
+
+def request_switch(trial: EmbedderTrial) -> None:
+    """Queue the switch of the site to an embedder that was measured.
+
+    Raises: EvaluationError if the embedder was not measured, or if another trial is unfinished.
+    """
+    try:
+        with transaction.atomic():
+            values = {**EmbedderTrial.restart_values(), "with_switch": True, "finished_at": None}
+            if not EmbedderTrial.objects.filter(pk=trial.pk, status=EmbedderTrial.Status.DONE).update(**values):
+                raise EvaluationError(_t("%s has not been measured.") % trial)
+            enqueue_on_commit(EmbedderTrial, [trial.pk])
+            tell("embedder.switched", trial)
+    except IntegrityError:
+        raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it.")) from None
+
+
+def cancel(trial: EmbedderTrial) -> None:
+    """Mark the trial as cancelled. A worker that runs it stops when it next stores its progress.
+
+    Vectors that were already made remain until `discard_unused` deletes them.
+    """
+    EmbedderTrial.unfinished().filter(pk=trial.pk).update(
+        status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
+    )
+
+
+def discard_unused() -> int:
+    """Delete the vectors of all embedders but the site's, and return the number of these embedders.
+
+    Measured trials become cancelled, since the site can no longer switch to them.
+
+    Raises: EvaluationError if a trial is unfinished.
+    """
+    if EmbedderTrial.unfinished().exists():
+        raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it."))
+    EmbedderTrial.objects.filter(status=EmbedderTrial.Status.DONE).update(status=EmbedderTrial.Status.CANCELLED)
+    return reembedding.drop_unused()
