@@ -20,6 +20,7 @@ from chat.answering.citations import find_code
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
+from retrieval.text.extracted import plain_title
 from retrieval.text.markup import opens_note, strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.text.terms import spell_out
@@ -36,8 +37,6 @@ _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
 # An entry of a table of contents: nothing but links within the site.
 _CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
-_LINK = re.compile(r"\[([^\[\]\n]{0,200}+)\]\([^\s()]{0,500}+\)")
-_MARKUP = re.compile(r"[*`]")
 
 
 class UnitKind(StrEnum):
@@ -93,9 +92,9 @@ def blocks_of(source: ContextSource) -> tuple[Block, ...]:
     known.add(" ".join(context.best.document_title.split()).casefold())
     codes = [code for code in find_code(context.content) if code.fence]
     headings = [
-        (match.start(), plain(match.group()))
+        (match.start(), plain_title(match.group()))
         for match in _LINE.finditer(context.content)
-        if (_MARKDOWN_HEADING.match(match.group()) or plain(match.group()).casefold() in known)
+        if (_MARKDOWN_HEADING.match(match.group()) or plain_title(match.group()).casefold() in known)
         and not any(code.start <= match.start() < code.end for code in codes)
     ]
     return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
@@ -124,7 +123,9 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
                 ):
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
-                heading = plain(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
+                heading = (
+                    plain_title(subject[1]) if subject else _question(content, block.moved(-offset)) or section.heading
+                )
                 place = (source, offset + start, offset + start + len(text))
                 units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))
     return tuple(units)
@@ -178,7 +179,7 @@ def _question(content: str, block: Block) -> str:
     """The question of an FAQ's answer; empty for other blocks."""
     if block.kind is not BlockKind.QUESTION or block.lead_in is None:
         return ""
-    return plain(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
+    return plain_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
 def table_head(content: str, block: Block) -> str:
@@ -202,20 +203,15 @@ def _heading(source: ContextSource, heading_start: int | None, begin: int) -> st
     """The heading of a section, without markup; if it precedes the source, the one stored with the passage."""
     context = source.block
     if heading_start is None:
-        return plain(context.best.document_title)
+        return plain_title(context.best.document_title)
     if not context.start <= heading_start < context.end:
         path = context.passage_at(begin).heading_path
         return path[-1] if path else ""
     line = context.content[heading_start - context.start :].lstrip("\n").split("\n", 1)[0]
     markdown = _MARKDOWN_HEADING.match(line)
-    return plain(markdown[2].rstrip(" \t#") if markdown else line)
+    return plain_title(markdown[2].rstrip(" \t#") if markdown else line)
 
 
 def text_to_encode(unit: QuotableUnit) -> str:
     """The unit's text, preceded for a row or an item by the text above it, without which it says little."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))
-
-
-def plain(heading: str) -> str:
-    """A heading without markup."""
-    return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", heading)).split())

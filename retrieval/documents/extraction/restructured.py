@@ -46,6 +46,7 @@ _TITLED = re.compile(r"([^<>]++)<[^<>]++>")
 _LITERAL = re.compile(r"``([^`\n]++(?:[`\n][^`\n]++){0,3})``(?!`)")
 _LINK = re.compile(r"`([^`<]{1,300}?)\s*<([^<>`\s]{1,500})>`__?")
 _REFERENCE = re.compile(r"(?<![`\w:])`([^`]{1,200})`__?(?!\w)|\b([A-Za-z][\w.-]{0,80}\w)__?(?![\w`])(?=[\s.,;:)!?]|$)")
+_NOTE = re.compile(r"([ \t]?)\[([#*]?)([\w.-]{0,40}+)\]_(?!\w)")
 _INTERPRETED = re.compile(r"(?<![`\w:])`([^`\n]{1,200})`(?![`_\w])")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,80})\|_{0,2}")
 _PROSE_ROLES = frozenset(
@@ -185,7 +186,9 @@ def _write_item(
 
 def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
     if footnote := _FOOTNOTE.match(line):
-        return [f"{footnote[1]} {_inline(' '.join([footnote[2], *map(str.strip, body)])).strip()}"]
+        label = _NOTE.sub(_note, f"{footnote[1]}_")
+        label += ":" if label.startswith("[^") else ""
+        return [f"{label} {_inline(' '.join([footnote[2], *map(str.strip, body)]))}".strip()]
     match = _DIRECTIVE.fullmatch(line)
     if not match:
         return []
@@ -304,11 +307,21 @@ def _outside_literals(text: str) -> str:
     if not text.strip():
         return text
     text = _LINK.sub(lambda link: f"[{link[1]}]({link[2]})" if link[1] else f"<{link[2]}>", text)
-    text = _ROLE.sub(_role, text)
+    text = _NOTE.sub(_note, text)
     text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
     text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
+    # After interpreted text, which would take the code that a role becomes for its own.
+    text = _ROLE.sub(_role, text)
     text = _SUBSTITUTION.sub(r"\1", text)
     return text.replace("\\ ", "")
+
+
+def _note(match: re.Match[str]) -> str:
+    """Return a reference to a footnote as Markdown has it, and a citation such as [CIT2002]_ without its mark."""
+    blank, sign, name = match.groups()
+    if not sign and not name.isdigit():
+        return f"{blank}[{name}]"
+    return f"[^{name}]" if name else ""
 
 
 def _role(match: re.Match[str]) -> str:

@@ -1,5 +1,7 @@
 """The units of the context: sentences, items, rows and code, each at its exact place."""
 
+import pytest
+
 from chat.answering.units import UnitKind, quotable_units
 from tests.support.contexts import source
 
@@ -68,3 +70,18 @@ def test_rows_of_a_table_of_html_have_a_head_in_markdown():
     assert unit.table_head == "| Grade | Pay |\n|---|---|"
     assert "Junior" in unit.text
     assert "Grade" not in unit.text
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("## `DB_NAME` {: #DB_NAME }", "DB_NAME"),
+        ("## Setting up {#setup}", "Setting up"),
+        ("## [Install](install.md) ##", "Install"),
+        ("## *Very* **important**", "Very important"),
+        ("## Use of `a * b`", "Use of a * b"),
+    ],
+)
+def test_headings_are_words_without_markup(line, heading):
+    (unit,) = quotable_units([source(f"{line}\n\nThe name of the database.\n")])
+    assert unit.heading == heading

@@ -17,6 +17,12 @@ from retrieval.documents.extraction.restructured import to_markdown
         (".. function:: run(a)\n\n   Runs.", "**`run(a)`**\n\nRuns."),
         (".. _target:\n\n.. toctree::\n\n   one\n   two\n\n.. a remark\n   goes on\n\nText.", "Text."),
         ("See :doc:`the web </plugins/web>`, :ref:`here` and :doc:`/guides/main`.", "See the web, here and main."),
+        ("Run :command:`git push` and :opt:`<user>\n<name>`.", "Run `git push` and `<user> <name>`."),
+        ("One [#first]_, two [1]_, three [#]_, [CIT2002]_.", "One[^first], two[^1], three, [CIT2002]."),
+        (
+            "Text.\n\n.. [#first] See `it <x>`_.\n.. [1] Two.\n.. [#] Three.\n.. [CIT2002] A book.",
+            "Text.\n\n[^first]: See [it](x).\n\n[^1]: Two.\n\nThree.\n\n[CIT2002] A book.",
+        ),
         ("Call :class:`~a.b.Pump` or :func:`start`.", "Call `Pump` or `start`."),
         (
             "Set ``a\nb`` or `the manual <https://x.org/>`_ by PyPI_.",
