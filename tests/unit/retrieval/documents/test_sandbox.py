@@ -17,6 +17,7 @@ from retrieval.documents import sandbox
 from retrieval.documents.extraction.sandboxed import sandbox_limits
 from retrieval.documents.sandbox import JobLimits
 from retrieval.text.extracted import ExtractionLimits
+from tests.support.site import wait_until
 
 ROOT = Path(__file__).resolve().parents[4]
 JOBS = "tests.support.sandboxed_jobs"
@@ -141,11 +142,16 @@ def test_everything_ends_with_a_parent_that_is_killed():
         for c in own.children()
         if "sandbox.template" not in " ".join(c.cmdline())[:3000] or "fork" in str(c.cmdline())
     ]
-    ours = [c for c in own.children(recursive=True) if c != fork and fork not in c.parents()]
-    assert len(ours) == 2
+
+    def ours():
+        return [c for c in own.children(recursive=True) if c != fork and fork not in c.parents()]
+
+    # The template, and the job that it starts a moment later.
+    wait_until(lambda: len(ours()) == 2)
+    killed = ours()
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    gone, alive = psutil.wait_procs(ours, timeout=10)
+    gone, alive = psutil.wait_procs(killed, timeout=10)
     assert not alive
     theirs = fork.children(recursive=True)
     fork.kill()
