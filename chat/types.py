@@ -124,16 +124,16 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """An answer while it is written: the search result for its ``question``, which is complete in itself, and the text
-    so far.
+    """An answer that is being written: the search result for its ``question``, and the text so far.
 
-    ``results`` are the hits of the search, best first, each as a source of its own, with the text around it.
-    ``sources`` are those that the text cites by marker: the results, or for a language model the context's blocks.
+    The ``question`` is complete without the conversation. ``results`` are the hits of the search, best first; each is
+    a source of its own, with the text around it. The text cites ``sources`` by marker: the results, or, for a language
+    model, the context's blocks.
 
-    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1]; None if it was not
-    estimated; ``evidence`` has the numbers it was estimated from. ``profile_version`` is the stored search profile's,
-    None for the built-in one. ``computed`` is what a table answers; the rows that it shows are the first of the
-    sources. ``table`` is shown as a result, without a claim.
+    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1], or None if it was not
+    estimated; ``evidence`` contains the numbers behind it. ``profile_version`` is the version of the stored search
+    profile, None for the built-in one. ``computed`` is the answer computed from a table; its rows are the first
+    sources. ``table`` is shown as a result and states no answer.
 
     ``generator`` names who writes, and ``notices`` are for the reader. ``usage`` is None while no model was asked.
     ``cut_off`` is true if the model had to stop early, ``filtered`` if its server's filter stopped it, ``looped`` if it
@@ -189,7 +189,7 @@ class Withdrawn:
 
 
 class AnswerState(StrEnum):
-    """How sure the site is: the documents answer, some passages come close, or nothing does."""
+    """The site's verdict: the documents answer, some passages come close, or no passage does."""
 
     ANSWER = "answer"
     CLOSEST = "closest"
@@ -200,8 +200,8 @@ class AnswerState(StrEnum):
 class Alternative:
     """A further result of the search, shown below the answer or in its place.
 
-    ``text`` is the part of the passage that a reader wants, as Markdown. ``quote`` is ``text[start:end]`` of the
-    document, the place closest to the question. ``score`` is the search's; higher is better.
+    ``text`` is the part of the passage that is shown, as Markdown. ``quote`` is ``text[start:end]`` of the document's
+    text, the place closest to the question. ``score`` comes from the search; higher is better.
     """
 
     passage: Passage
@@ -233,8 +233,8 @@ class Approval:
 class Completed:
     """The whole answer.
 
-    ``alternatives`` are the passages beside it, best first; without an answer, those that come closest.
-    ``approval`` is that of an answer which a curator approved. ``choices`` are offered when the question is misspelt.
+    ``alternatives`` are further passages, best first; without an answer, the closest ones. ``approval`` says who
+    approved the answer, or is None. ``choices`` are offered if the question is misspelt.
     """
 
     text: str
@@ -250,7 +250,7 @@ class Completed:
 
     @property
     def refused(self) -> bool:
-        """Whether the text is no answer from the documents."""
+        """Return whether the documents do not answer."""
         return self.state is not AnswerState.ANSWER
 
 

@@ -15,7 +15,7 @@ from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResu
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 MOST_ROWS = 25
-# Of what is ordered.
+# An ordered list shows its first rows only.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -121,7 +121,7 @@ class _Writer:
         return [self._sentence(phrase), *self._table()]
 
     def _record(self, row: ResultRow) -> str:
-        """One row, as a passage of a table is quoted; the cells that are asked for come first, a line each."""
+        """Return one row as a table is quoted; cells that are asked for come first, each on its own line."""
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
         shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
         asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]

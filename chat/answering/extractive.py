@@ -31,8 +31,10 @@ NAME = "extractive"
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """An answer's text, and its citations: each marks the place of its passage that is closest to the question.
-    ``is_row`` is true if the first citation is a row of a table. ``alternatives`` are the passages beside it.
+    """An answer's text with its citations.
+
+    Each citation is the place of its passage that is closest to the question. ``is_row`` is true if the first one is a
+    row of a table. ``alternatives`` are the passages beside the answer.
     """
 
     text: str
@@ -43,8 +45,9 @@ class Quotation:
 
 @span("composition")
 def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """The best passage, and as many others beside it as the search is unsure. Raises: NoAnswer if the documents
-    probably do not answer.
+    """Quote the best passage. The less sure the search is, the more alternatives are added.
+
+    Raises: NoAnswer if the documents probably do not answer.
     """
     if not evidence.is_answerable:
         raise NoAnswer
@@ -68,7 +71,7 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
 
 
 def _citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    """A citation of ``unit`` for each marker in ``text``, the rendered excerpt."""
+    """Return a citation of ``unit`` for each marker in ``text``, the rendered excerpt."""
     marked = find_marked(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):

@@ -25,15 +25,15 @@ Span = tuple[int, int]
 # About a screen of prose. A list, a procedure, a table and code are of use only as a whole, and may be longer.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# An opening and its sub-sections are shown together up to this length.
+# An opening and its sub-sections are shown together up to this length, in characters.
 LONGEST_OPENING = 1_400
-# An announcement is looked for in so many characters at the end of a text.
+# Only the last sentence can announce what follows; this many characters contain it.
 LONGEST_ANNOUNCEMENT = 240
 # Of a table that is longer, this much is shown around the marked row.
 LONGEST_ROWS = 700
 
 
-# What leads to the text behind it, in the last sentence before that.
+# In the last sentence of a text, these words announce what follows.
 _ANNOUNCEMENT = re.compile(
     r":|\b(?:as follows|following|below|these steps|als volgt|volgende|hieronder|deze stappen)\b", re.IGNORECASE
 )
@@ -55,19 +55,19 @@ class Excerpt:
     goes_on: bool = False
 
     def shows(self, unit: QuotableUnit) -> bool:
-        """Whether the excerpt contains the unit."""
+        """Return whether the excerpt contains the unit."""
         return self.source.block.best.document_id == unit.source.block.best.document_id and any(
             start <= unit.start and unit.end <= end for start, end in self.spans
         )
 
 
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
-    """The excerpt of the passage that contains ``unit``, the place closest to the question.
+    """Cut the excerpt around ``unit``, the place of a passage closest to the question.
 
-    It is the unit's whole section if that fits a screen, with the sub-sections behind it as far as they fit. A card
-    beside an answer has the other short sections of the passage as well. Otherwise it is the unit's block, the blocks
-    that an announcement leads to, and as much around them as fits. Of a longer block, it is what fits around the unit:
-    a procedure from its first step, a list with its lead-in, rows with their header.
+    A section that fits a screen is shown whole, with as many of its sub-sections as fit. A card beside an answer adds
+    the other short sections of the passage. A longer section is cut to the unit's block, the blocks that it announces,
+    and as many blocks around them as fit. A longer block is cut to what fits around the unit: a procedure from its
+    first step, a list with its lead-in, rows with their header.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -89,7 +89,7 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
 
 
 def _length(source: ContextSource, start: int, end: int) -> int:
-    """How many characters a reader sees: addresses of links are not shown."""
+    """Return the number of characters that a reader sees: addresses of links are not counted."""
     text = text_of(source, start, end)
     return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
 
@@ -100,8 +100,9 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 
 
 def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
-    """The unit's section, the other sections of its passage if all of them have at most so many characters, and the
-    sub-sections behind it as far as they fit.
+    """Return the unit's section with as many of the sub-sections behind it as fit.
+
+    If all sections of the unit's passage have at most ``longest_passage`` characters together, all are returned.
     """
     sections, best = sections_of(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -121,7 +122,7 @@ def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence
 
 
 def _across_sections(question: str, unit: QuotableUnit, sections: Sequence[SourceSection]) -> Excerpt:
-    """The excerpt of several sections, with the headings between them, and that of the first if the unit's is later."""
+    """Return the excerpt of several sections. The first one's heading is shown unless the unit is in it."""
     start, end = sections[0].blocks[0].start, sections[-1].end
     spans = _clipped(unit.source, [(start, end)])
     if sections[0] == unit.section:
@@ -141,7 +142,7 @@ def _with_announced(source: ContextSource, section: Sequence[Block], first: int,
 
 
 def _announces(source: ContextSource, block: Block) -> bool:
-    """Whether the last sentence of a text leads to what follows: "as follows", "these steps", a colon."""
+    """Return whether the last sentence announces what follows: "as follows", "these steps", a colon."""
     if block.kind is not BlockKind.PARAGRAPH:
         return text_of(source, block.start, block.end).rstrip(" \n*_").endswith(":")
     text = text_of(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
@@ -149,7 +150,7 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Whether a short text introduces the table behind it, as in "The hours differ by ward"."""
+    """Return whether a short text introduces the table behind it, as in "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
@@ -183,7 +184,7 @@ def _within_block(unit: QuotableUnit) -> Excerpt:
     while first > 0 and pieces[last][1] - pieces[first - 1][0] <= longest:
         first -= 1
     if unit.block.kind is BlockKind.STEPS:
-        # A procedure is of use from its first step.
+        # A reader needs a procedure from its first step.
         first = 0
         while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= LONGEST_BLOCK:
             last += 1
@@ -237,8 +238,9 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
-    """The excerpt as Markdown, with its markers: behind each of its spans, inside the last cell of a table, below
-    code. Without markers if not ``is_cited``.
+    """Return the excerpt as Markdown.
+
+    With ``is_cited``, a marker follows each span: inside the last cell of a table, and below code.
     """
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
@@ -262,7 +264,7 @@ def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
 
 
 def _stretches(excerpt: Excerpt) -> Iterator[str]:
-    """The text of the spans; spans separated only by white space, pictures and the titles of notes are joined."""
+    """Yield the text of the spans. Spans with only white space, pictures or titles of notes between them are joined."""
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [(_from_title_of_note(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
@@ -281,7 +283,7 @@ def _stretches(excerpt: Excerpt) -> Iterator[str]:
 
 
 def _from_title_of_note(content: str, start: int) -> int:
-    """Where the title of the note or tab begins that a text opens; the text's own beginning if it opens none."""
+    """Return the start of the title of the note or tab that the text opens; the text's own start if it opens none."""
     before = content[:start].rstrip()
     begin = before.rfind("\n") + 1
     return begin if opens_note(before[begin:]) else start
@@ -380,8 +382,10 @@ def _as_bold(match: re.Match[str]) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Text cut out of an indented block: its lines lose the indentation that all but the first have; with an indented
-    first line, those below it that are indented as much lose as much.
+    """Remove the indentation of text that was cut out of an indented block.
+
+    All lines but the first lose the indentation that they share. If the first line is indented, lines below it with
+    at least its indentation lose that much.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")

@@ -156,18 +156,18 @@ def _at(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int
     )
 
 
-# Answers that say there is none: the closest passages, and what may have been meant.
+# Refusals: the closest passages, and corrected questions.
 
 
 def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
-    """The completion without an answer: the passages closest to the question, and corrections of its spelling."""
+    """Return the completion of a question without an answer: the closest passages, and corrections of its spelling."""
     try:
         meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # A table is the nearest of what is far away.
+        # The table comes closest.
         draft.table = None
     if draft.table is not None:
         text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
@@ -178,7 +178,7 @@ def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Co
     is_near = evidence.is_near or draft.table is not None
     found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
-        # Titles alone are shown, each once.
+        # The page shows titles alone, so each document is listed once.
         first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))
@@ -397,7 +397,7 @@ def _quote(draft: AnswerDraft, evidence: Evidence) -> Completed:
     added to the draft. Raises: NoAnswer.
     """
     if draft.computed is None:
-        # A model that failed had the blocks of the context.
+        # The model that failed was given merged blocks; a quotation uses the single results.
         draft.sources = draft.results
         quotation = quote(draft.question, draft.results, evidence)
         rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None

@@ -1,4 +1,4 @@
-"""The results of a question as a reader sees them: their order, and how many of them are shown."""
+"""The order of a question's results, how many of them are shown, and the part of each that is shown."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
-# At most so many passages are shown beside the first one.
+# The maximum number of passages beside the first one.
 MOST_ALTERNATIVES = 3
-# The lead of the first score over the second shows how sure the search is. With a lead of 1, a second passage adds one
-# of 29 answers, and further ones none; from .5 a second and a third add one of 22 each; below, three of them add six of
-# 30 (half of a tuning set of 81 questions of handbooks; the other half agrees).
+# The lead of the first score over the second shows how sure the search is. With a lead of at least 1, a second passage
+# adds 1 of 29 answers, and a third none. From .5, a second and a third passage each add 1 of 22. Below, three passages
+# add 6 of 30. Measured on half of 81 questions about handbooks; the other half agrees.
 SURE, NEARLY_SURE = 1.0, 0.5
-# An excerpt that shows less than this of its passage is followed by the whole passage.
+# If an excerpt shows a smaller share of its passage, the whole passage is the next card.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
@@ -38,11 +38,13 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
     """Return the results in the order in which they are shown.
 
-    Sections come first whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?", and not the
-    exceptions below it. Then come results that answer by themselves. The best one by rank may be in the question's
-    language and about something else, while the passage that makes the question answerable is in another language.
-    Those that are not even near by themselves come last: one passage may be close in meaning to all questions of a
-    kind, and another have the words of this one.
+    1. Sections whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
+    2. Results that answer by themselves. A passage in the question's language may rank higher and be about another
+       subject, while a passage in another language answers.
+    3. Results that come near by themselves.
+    4. The others. Their closeness and their words may come from different passages.
+
+    Within each group, the higher score comes first, then the lower marker.
     """
     asked = stem_set(question)
 
@@ -55,7 +57,7 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
 
 
 def _first_heading(result: ContextSource) -> str:
-    """Return the heading under which the passage begins; its path names the one above all of its sections."""
+    """Return the heading under which the passage begins; its path has only the heading above all its sections."""
     best = result.block.best
     return next((each.heading for each in sections_of(result) if each.end > best.start), "")
 
@@ -63,15 +65,15 @@ def _first_heading(result: ContextSource) -> str:
 def cut_results(
     question: str, results: Sequence[ContextSource], evidence: Evidence, *, is_answered: bool
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
-    """Yield what is shown of each result, in order, and the place in it closest to the question.
+    """Yield the excerpt of each result, in order, with the place in it closest to the question.
 
-    All are cards, except the first one of a question that ``is_answered``. Results without anything to quote are left
-    out, and those whose closest place an earlier one shows, or all of whose words, as copies of a document have.
+    With ``is_answered``, the first excerpt is the answer; the others are cards. A result is left out if it has no
+    unit to quote, or if an earlier excerpt shows its closest place or all of its words, as for copies of a document.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Vectors of sentences cost as much as the search: the first passage alone is worth them.
+        # Vectors of sentences cost as much as the search, so they are computed for the first passage alone.
         unit = nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
@@ -85,9 +87,9 @@ def cut_results(
 
 
 def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
-    """Return the passage of an excerpt that shows too little of it; None for other excerpts.
+    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it; else None.
 
-    On tuning questions it adds the answer to the page more often than a further passage does.
+    On tuning questions, this card adds the answer to the page more often than a further passage does.
     """
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
@@ -99,7 +101,7 @@ def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
 
 
 def find_snippet(question: str, passage: Passage) -> str:
-    """Return the sentence, item or row of a passage with most of the question's words; the first one of those."""
+    """Return the sentence of the passage with most of the question's words; among equals, the first."""
     text, asked = passage.content, stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)

@@ -185,5 +185,5 @@ def find_sources(
 
 
 def number(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
-    """The blocks as sources, with markers from 1."""
+    """Return the blocks as sources, with markers from 1."""
     return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))

@@ -132,7 +132,7 @@ def _units_of(source: ContextSource) -> tuple[QuotableUnit, ...]:
 
 
 def sections_of(source: ContextSource) -> tuple[SourceSection, ...]:
-    """The sections of a source, in reading order."""
+    """Return the sections of a source, in reading order."""
     found = []
     for heading_start, blocks in groupby(blocks_of(source), key=attrgetter("heading_start")):
         own = tuple(blocks)
@@ -142,7 +142,7 @@ def sections_of(source: ContextSource) -> tuple[SourceSection, ...]:
 
 
 def _level(source: ContextSource, heading_start: int | None) -> int | None:
-    """The level of the heading, by its signs in Markdown, or by the headings of a passage that begins with it."""
+    """Return a heading's level: the number of its signs in Markdown, or of the headings above the passage it begins."""
     if heading_start is None:
         return 0
     context = source.block
