@@ -29,10 +29,15 @@ _DIRECTIVES = {
         "code": "code-block code sourcecode parsed-literal prompt console math productionlist graphviz doctest",
         "hidden": "toctree index contents highlight include raw meta image currentmodule module automodule autoclass "
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
-        "replace sectnum header footer title templatefixture",
+        "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # The argument is a title here, unimportant in the next line, and a signature in all other directives.
+        # The argument is a title here, unimportant in the last line, and a signature in all other directives.
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
+        # A manual describes these one by one: each description is a section, which is found by the object's name.
+        "object": "function method classmethod staticmethod class attribute property data exception decorator module "
+        "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
+        "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
+        "directive",
         "bare": "figure only container rst-class cssclass tab-set",
     }.items()
     for name in names.split()
@@ -212,8 +217,10 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
         lead = [f"**{word}:** {_inline(argument)}".rstrip(), ""]
     elif argument and kind == "title":
         lead = [f"**{_inline(argument)}**", ""]
-    elif argument and kind == "signature":
-        lead = [f"**`{argument}`**", ""]
+    elif argument and kind in ("object", "signature"):
+        # Markdown has no headings below an indentation.
+        is_section = kind == "object" and styles and body and not depth
+        lead = [f"{'#' * min(len(styles) + 1, 6)} `{argument}`" if is_section else f"**`{argument}`**", ""]
     return [*lead, *_write(body, styles, depth + 1)]
 
 

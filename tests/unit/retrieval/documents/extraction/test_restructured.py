@@ -15,6 +15,12 @@ from retrieval.documents.extraction.restructured import to_markdown
         (".. versionadded:: 2.0\n   It is new.", "**New in version 2.0.**\n\nIt is new."),
         (".. tab-set::\n\n    .. tab-item:: Move\n\n        Moves them.", "**Move**\n\nMoves them."),
         (".. function:: run(a)\n\n   Runs.", "**`run(a)`**\n\nRuns."),
+        (
+            "Pumps\n=====\n\n.. option:: pump.speed\n\n   Turns.\n\n.. class:: Pump\n\n   A pump.\n\n"
+            "   .. method:: run(a)\n\n      Runs.",
+            "# Pumps\n\n## `pump.speed`\n\nTurns.\n\n## `Pump`\n\nA pump.\n\n**`run(a)`**\n\nRuns.",
+        ),
+        ("Pumps\n=====\n\n.. grid:: 2\n\n   Text.", "# Pumps\n\n**`2`**\n\nText."),
         (".. _target:\n\n.. toctree::\n\n   one\n   two\n\n.. a remark\n   goes on\n\nText.", "Text."),
         ("See :doc:`the web </plugins/web>`, :ref:`here` and :doc:`/guides/main`.", "See the web, here and main."),
         ("Run :command:`git push` and :opt:`<user>\n<name>`.", "Run `git push` and `<user> <name>`."),
