@@ -49,17 +49,17 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
     asked = stem_set(question)
 
     def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
-        is_named = bool(asked) and stem_set(_first_heading(result)) == asked
+        is_named = bool(asked) and asked in map(stem_set, _headings_of(result))
         is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
         return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
     return sorted(results, key=order)
 
 
-def _first_heading(result: ContextSource) -> str:
-    """Return the heading under which the passage begins; its path has only the heading above all its sections."""
+def _headings_of(result: ContextSource) -> list[str]:
+    """Return the headings of the passage's sections; its path has only the heading above all of them."""
     best = result.block.best
-    return next((each.heading for each in sections_of(result) if each.end > best.start), "")
+    return [each.heading for each in sections_of(result) if each.end > best.start and each.blocks[0].start < best.end]
 
 
 def cut_results(
