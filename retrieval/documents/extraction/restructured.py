@@ -31,9 +31,9 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # The argument is a title here, unimportant in the last line, and a signature in all other directives.
+        # Their argument is a title. It is a signature in "object" and in unknown directives, and is dropped in "bare".
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # A manual describes these one by one: each description is a section, which is found by the object's name.
+        # Each description of such an object becomes a section, so that it is found by the object's name.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
@@ -317,7 +317,7 @@ def _outside_literals(text: str) -> str:
     text = _NOTE.sub(_note, text)
     text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
     text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
-    # After interpreted text, which would take the code that a role becomes for its own.
+    # Roles follow interpreted text, whose pattern would match the code that a role becomes.
     text = _ROLE.sub(_role, text)
     text = _SUBSTITUTION.sub(r"\1", text)
     return text.replace("\\ ", "")
