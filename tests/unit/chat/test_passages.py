@@ -176,12 +176,12 @@ def test_the_same_words_of_two_documents_are_shown_once():
 
 
 def test_an_alternative_has_no_marker_and_names_its_place():
-    text = "## Size\n\nIt measures 20 cm.\n\n## Colour\n\nIt is green.\n"
+    text = "## Size\n\nIt measures 20 cm.\n\n## Colour and paint\n\nIt is green.\n"
     (other,) = quote(
         "its colour", [source(TEXTS[0], score=2.0), source(text, marker=2)], evidence(0.9, 0.9)
     ).alternatives
     # The text contains the other short section of the passage, too.
-    assert other.text == "**Size**\n\nIt measures 20 cm.\n\n**Colour**\n\nIt is green."
+    assert other.text == "**Size**\n\nIt measures 20 cm.\n\n**Colour and paint**\n\nIt is green."
     assert text[other.start - 100 : other.end - 100] == other.quote == "It is green."
 
 
