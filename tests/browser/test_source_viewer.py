@@ -66,6 +66,22 @@ def test_a_pdf_shows_its_page_as_printed_with_the_passage_on_it(site, page):
     expect(original).to_have_attribute("href", re.compile(r"^/documents/\d+/pdf/#page=3$"))
 
 
+def test_the_heads_of_all_columns_stay_above_the_rows_that_scroll_below_them(site, page):
+    page.goto(address(site, "csv"))
+    expect(page.locator("#passage")).to_be_in_viewport()
+    heads = page.locator(".table-scroll thead th")
+    covered = heads.evaluate_all(
+        """heads => heads.filter(head => {
+            const box = head.getBoundingClientRect()
+            const right = head.closest(".table-scroll").getBoundingClientRect().right
+            const found = document.elementFromPoint(box.left + 5, box.top + box.height / 2)
+            return box.left + 5 < right && !found.closest("th")
+        }).map(head => head.textContent)"""
+    )
+    assert heads.count() > 5
+    assert covered == []
+
+
 def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site, page):
     page.goto(address(site, "code"))
     # The keyboard goes on from the passage, whose first line is behind it.
