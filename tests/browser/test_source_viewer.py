@@ -85,12 +85,13 @@ def test_the_heads_of_all_columns_stay_above_the_rows_that_scroll_below_them(sit
 def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site, page):
     page.goto(address(site, "code"))
     # The keyboard goes on from the passage, whose first line is behind it.
+    expect(page.locator("#passage")).to_be_in_viewport()
     line = page.locator(".line:has(mark) .line-number").nth(1)
     number = line.get_attribute("data-line")
     page.keyboard.press("Tab")
     expect(line).to_be_focused()
     page.keyboard.press("Enter")
-    assert page.url.endswith(f"#L{number}")
+    expect(page).to_have_url(re.compile(rf"#L{number}$"))
     page.goto(page.url)
     expect(page.locator(f"#L{number}")).to_be_in_viewport()
     copied = page.evaluate(
