@@ -21,10 +21,11 @@ from chat.curation.mending import MendingAdmin
 from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
-from retrieval.admin.base import CollectionFilter, ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
-from retrieval.exceptions import ImproperModel, RetrievalError
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.record import tell
+from core.admin_base import ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
+from core.audit_signal import tell
+from core.exceptions import ImproperModel, RagsiteError
+from core.language_model.chat_endpoint import ChatEndpoint
+from retrieval.admin.curated import CollectionFilter
 from retrieval.passage_address import passage_url
 from retrieval.sources.network import resolve
 from retrieval.sources.options import SecretField, warn_of_removed_secret
@@ -215,7 +216,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
                 raise ImproperModel(_t("The address must not contain a name or a password."))
             if not LanguageModel(base_url=address).is_of_settings:
                 resolve(url.host, url.port or (443 if url.scheme == "https" else 80))
-        except RetrievalError as error:
+        except RagsiteError as error:
             self.add_error(None, str(error))
         return given
 

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from chat.exceptions import BudgetSpent
 from chat.models import QuestionBudget, QuestionCount
-from retrieval.api.callers import caller_of
+from core.api.callers import caller_of
 from retrieval.api.throttling import CountedTogether
 
 if TYPE_CHECKING:

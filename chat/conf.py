@@ -13,10 +13,10 @@ from django.db.models import Q
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
 from chat.models import LanguageModel
-from retrieval.exceptions import ImproperModel, ModelFailed
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.encryption import SecretUnreadable
-from retrieval.models.collection import groups_of, is_active, is_superuser
+from core.encryption import SecretUnreadable
+from core.exceptions import ImproperModel, ModelFailed
+from core.language_model.chat_endpoint import ChatEndpoint
+from core.users import groups_of, is_active, is_superuser
 
 
 def language_models(user: Any = None) -> dict[str, LanguageModel]:

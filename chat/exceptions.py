@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retrieval.exceptions import ModelFailed
+from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):

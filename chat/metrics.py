@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from retrieval.infrastructure.metrics import counter
+from core.metrics import counter
 
 ANSWERS = counter(
     "ragsite_answers", "Finished answers.", status=("completed", "stopped", "failed"), refused=("false", "true")

@@ -8,7 +8,7 @@ from celery import shared_task
 
 from chat import conf
 from chat.answering import model_trial
-from retrieval.exceptions import ModelFailed
+from core.exceptions import ModelFailed
 
 
 @shared_task

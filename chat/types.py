@@ -8,7 +8,7 @@ from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from retrieval.dataclass_json import from_json
+from core.dataclass_json import from_json
 from retrieval.search.trace import SearchTrace
 
 if TYPE_CHECKING:

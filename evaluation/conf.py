@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from core.exceptions import ImproperModel
+from core.language_model.chat_model import ChatModel
 from evaluation.judges.offline_judge import OfflineJudge
 from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement
-from retrieval.exceptions import ImproperModel
-from retrieval.infrastructure.chat_model import ChatModel
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Judge, Meter

@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
+from core.dataclass_json import to_json
 from evaluation.arms import Arm, Effect, assign, effect
 from evaluation.figures import fixed
 from evaluation.models import Experiment
-from retrieval.dataclass_json import to_json
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile, named, register_chooser
 

@@ -20,13 +20,13 @@ from django.utils.translation import gettext_lazy as _
 
 from chat import conf as chat_conf
 from chat.models import CollectionInstructions
+from core.dataclass_json import to_json
 from evaluation.figures import fixed
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
 from evaluation.runs.queue import UNFINISHED, conditions, corpus_version, instructions_in_force, request_run
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare
 from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics import is_loss
-from retrieval.dataclass_json import to_json
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
 from retrieval.search.profiles import NamedProfile, active_profile, named

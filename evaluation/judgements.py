@@ -1,6 +1,6 @@
 """Judging answers in the background: which answers wait for a judge, the tokens that it may use, and one judgement.
 
-A judgement's row is its job (see `retrieval.infrastructure`). A worker leases it and stores each score at once: if the
+A judgement's row is its job (see `core.jobs`). A worker leases it and stores each score at once: if the
 worker is killed, the next one measures the rest. An error is stored as an error, tried again later, and never becomes a
 number. :func:`request_forgotten` finds the answers whose web process died before it requested a judgement.
 """
@@ -24,6 +24,9 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.signals import PanelScore, answer_completed, scores_wanted
 from chat.types import ContextSource
+from core.database import not_waiting
+from core.exceptions import LeaseLost
+from core.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
 from evaluation import conf
 from evaluation.judges.types import (
     Case,
@@ -35,9 +38,6 @@ from evaluation.judges.types import (
 )
 from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
-from retrieval.exceptions import LeaseLost
-from retrieval.infrastructure.database import not_waiting
-from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
 from retrieval.types import ContextBlock, Passage
 
 # A judgement ends after this time, well before the broker gives its task to a second worker.

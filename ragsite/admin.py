@@ -30,14 +30,14 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer, Conversation
+from core.admin_base import ReadOnlyAdmin, badge
+from core.users import is_superuser
 from ragsite.accounts.claims import is_last_local_administrator, local_administrators
 from ragsite.accounts.keys import digest_of
 from ragsite.accounts.people import LastAdministrator, erase_person, person_file
 from ragsite.models import ApiKey, AuditEntry
 from ragsite.models.account import Invitation, users_with
 from ragsite.operations.audit_log import json_lines, may_read_labels, record
-from retrieval.admin.base import ReadOnlyAdmin, badge
-from retrieval.models.collection import is_superuser
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.db import transaction
 
+from core.exceptions import RagsiteError
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from retrieval import conf
 from retrieval.documents.file_loading import Counts, ingest_paths
-from retrieval.exceptions import RetrievalError
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.management.prepared import migrate
 from retrieval.models import Collection
@@ -70,7 +70,7 @@ def _prepare_model(say: Callable[[str], None]) -> None:
     if profile.is_reranked:
         try:
             conf.reranker(profile.reranker).prepare(say)
-        except (RetrievalError, ImproperlyConfigured) as error:
+        except (RagsiteError, ImproperlyConfigured) as error:
             say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
 
 

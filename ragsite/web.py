@@ -31,13 +31,13 @@ from django.urls import get_resolver
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers import gasgi
 
+from core.api.callers import network_of
+from core.exceptions import RagsiteError
 from ragsite.celery import app as celery_app
 from ragsite.machine import end_with
 from ragsite.operations import shared_metrics
 from retrieval import conf
-from retrieval.api.callers import network_of
 from retrieval.documents import sandbox
-from retrieval.exceptions import RetrievalError
 from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
@@ -258,7 +258,7 @@ def load_model() -> None:
     try:
         if notice := conf.embedder_notice():
             logger.warning("%s", notice)
-    except (RetrievalError, ImproperlyConfigured):
+    except (RagsiteError, ImproperlyConfigured):
         pass  # the log says so already
     connections.close_all()
 
@@ -269,5 +269,5 @@ def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
         embedder = conf.embedder()
         if isinstance(embedder, OnnxEmbedder):
             step(embedder)
-    except (RetrievalError, ImproperlyConfigured, OSError) as error:
+    except (RagsiteError, ImproperlyConfigured, OSError) as error:
         logger.warning("The embedding model is not ready: %s", error)

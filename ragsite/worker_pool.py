@@ -18,7 +18,7 @@ from billiard.pool import Pool
 from celery.concurrency import prefork, thread
 from celery.signals import celeryd_after_setup, worker_process_init
 
-from retrieval.infrastructure.slots import FileLock
+from core.slots import FileLock
 
 LOOK_SECONDS = 1.0
 

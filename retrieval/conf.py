@@ -15,7 +15,8 @@ from django.core.signals import setting_changed
 from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder, ImproperModel
+from core.exceptions import ImproperModel
+from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.index.embedders.onnx import LocalEmbedder
 

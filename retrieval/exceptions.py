@@ -1,20 +1,18 @@
-"""Errors of retrieval; each says who may read its message.
+"""Errors of retrieval; each docstring names the reader of its message.
 
 ``str(error)`` is one clear sentence with a next step, in words for that reader.
 """
 
 from __future__ import annotations
 
-
-class RetrievalError(Exception):
-    """Base of everything that retrieval raises on purpose."""
+from core.exceptions import RagsiteError, ServiceUnavailable
 
 
-class InvalidQuery(RetrievalError):
+class InvalidQuery(RagsiteError):
     """The question cannot be searched. For the person who asked; becomes a 400."""
 
 
-class SearchUnavailable(RetrievalError):
+class SearchUnavailable(ServiceUnavailable):
     """Every retriever failed. For the person who asked, without internals; becomes a 503."""
 
 
@@ -24,7 +22,7 @@ class SearchBusy(SearchUnavailable):
     retry_after_seconds = 2
 
 
-class RetrieverFailed(RetrievalError):
+class RetrieverFailed(RagsiteError):
     """One retriever failed or ran past its deadline. For the operator: log, metric and trace name it."""
 
 
@@ -32,44 +30,21 @@ class NodeLost(RetrieverFailed):
     """A node of a distributed database did not answer a retriever. For the operator: the message names the node."""
 
 
-class RerankFailed(RetrievalError):
+class RerankFailed(RagsiteError):
     """The reranker failed or was late; the fused order is kept. For the operator: log, metric and trace name it."""
 
 
-class ModelFailed(RetrievalError):
-    """A language model returned nothing usable in time; rules are used instead. For the operator, in log, metric and
-    trace.
-    """
-
-
-class ImproperModel(RetrievalError):
-    """A language model cannot be asked as configured. For the operator."""
-
-
-class EmbeddingFailed(RetrievalError):
+class EmbeddingFailed(ServiceUnavailable):
     """The embedder gave no usable vector. For the operator."""
 
 
-class ImproperEmbedder(RetrievalError):
+class ImproperEmbedder(RagsiteError):
     """The embedder cannot work as configured: weights missing or altered, width wrong. For the operator."""
 
 
-class NotFitted(RetrievalError):
+class NotFitted(RagsiteError):
     """No thresholds could be fitted for the embedder. For the operator."""
 
 
-class DocumentRejected(RetrievalError):
+class DocumentRejected(RagsiteError):
     """The file cannot become searchable text. For the admin who uploaded it; trying again will not help."""
-
-
-class LeaseLost(RetrievalError):
-    """Another process, or an admin, took the job over. For the log; the work is dropped."""
-
-
-class FilesUnavailable(RetrievalError):
-    """The storage of the documents' files does not answer, or refuses. For the person whose request needs a file;
-    becomes a 503."""
-
-
-class DiskFull(RetrievalError):
-    """The disk has no room to save anything. For the person whose request would write; becomes a 507."""

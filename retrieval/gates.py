@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils.translation import gettext as _t
 
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
 from retrieval.models import Collection, Draft, SearchProfileVersion
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Objection:
     address: str = ""
 
 
-class PublicationRefused(RetrievalError):
+class PublicationRefused(RagsiteError):
     """A gate objects, and no reason to publish anyway was given. For the admin who publishes."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
-from retrieval import dataclass_json
+from core import dataclass_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 # The record of a search setting, and the sections that settings stand in.

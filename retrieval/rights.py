@@ -19,10 +19,10 @@ from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual, Regex
 from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 
+from core.users import groups_of, is_active, is_superuser
 from retrieval.exceptions import InvalidQuery
-from retrieval.key_limits import limits_of
 from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
-from retrieval.models.collection import CollectionQuerySet, groups_of, is_active, is_superuser
+from retrieval.models.collection import CollectionQuerySet
 from retrieval.models.document import readers_for, seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
 
@@ -115,17 +115,6 @@ def why_document(user: Any, document: Document) -> Reason:
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 
 Row = TypeVar("Row", bound=Model)
-
-
-def is_staff_with(user: Any, permission: str) -> bool:
-    """Whether ``user`` is an active member of staff who has the permission; superusers have all.
-
-    Of a user who came with an API key, whether the key's scopes let it be used, too.
-    """
-    limits = limits_of(user)
-    if limits is not None and not limits.permit(permission):
-        return False
-    return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
 
 
 def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from core.jobs import sweep_all
 from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.drafts import lifecycle
 from retrieval.index.chunk_writer import reweigh
-from retrieval.infrastructure.jobs import sweep_all
 from retrieval.sources import sync_runs as source_runs
 from retrieval.sources.sync_runs import sync
 from retrieval.webhooks import deliver

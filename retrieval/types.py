@@ -13,7 +13,7 @@ from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from retrieval.dataclass_json import OMIT_DEFAULT, json_name
+from core.dataclass_json import OMIT_DEFAULT, json_name
 from retrieval.text.block import Block
 
 # What a search finds, as a reader sees it: passages, and the context that is put together of them.

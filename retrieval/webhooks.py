@@ -20,9 +20,9 @@ from django.db import transaction
 from django.dispatch import receiver
 from django.utils import timezone
 
-from retrieval.exceptions import LeaseLost, RetrievalError
-from retrieval.infrastructure.encryption import SecretUnreadable, decrypt
-from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat, is_due, sweeping
+from core.encryption import SecretUnreadable, decrypt
+from core.exceptions import LeaseLost, RagsiteError
+from core.jobs import acquire_lease, enqueue, heartbeat, is_due, sweeping
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused
@@ -70,7 +70,7 @@ def deliver(delivery_id: int) -> WebhookDelivery | None:
         return None
     except (AddressRefused, SecretUnreadable) as error:
         delivery.end(WebhookDelivery.FAILED, str(error))
-    except RetrievalError as error:
+    except RagsiteError as error:
         delivery.retry(str(error))
     else:
         delivery.write(response_status=status)

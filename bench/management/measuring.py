@@ -12,9 +12,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from bench.reporting import Report, replace_section
+from core.exceptions import RagsiteError
+from core.progress import ProgressBar
 from evaluation.exceptions import EvaluationError
-from retrieval.exceptions import RetrievalError
-from retrieval.infrastructure.progress import ProgressBar
 
 
 class MeasuringCommand(BaseCommand, ABC):
@@ -36,7 +36,7 @@ class MeasuringCommand(BaseCommand, ABC):
             measured = self.measure(options, bar.show)
             if options.get("write"):
                 replace_section(options["write"], self.section, self.as_markdown(measured))
-        except (EvaluationError, RetrievalError, ImproperlyConfigured, OSError) as error:
+        except (EvaluationError, RagsiteError, ImproperlyConfigured, OSError) as error:
             raise CommandError(str(error)) from error
         finally:
             bar.clear()
@@ -47,7 +47,7 @@ class MeasuringCommand(BaseCommand, ABC):
 
     @abstractmethod
     def measure(self, options: dict[str, Any], report: Report) -> Any:
-        """Raises: EvaluationError, RetrievalError, ImproperlyConfigured, OSError, CommandError."""
+        """Raises: EvaluationError, RagsiteError, ImproperlyConfigured, OSError, CommandError."""
 
     @abstractmethod
     def as_json(self, measured: Any) -> Any: ...

@@ -19,16 +19,16 @@ from django.db import Error, connections
 
 from bench.reliability.running_site import RunningSite, distinct_questions
 from chat.models import Answer
+from core.exceptions import RagsiteError
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.submission import submit
-from retrieval.exceptions import RetrievalError
 from retrieval.models import Collection, Document, Draft, Visibility
 
 UPLOADED, DRAFTED = "soak", "soak-drafts"
 SOURCES = 150
 UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 4.0, 1.0, 0.5
 # Errors that a kill causes; the next round continues from the state of the database.
-_PASSING = (Error, RetrievalError, OSError)
+_PASSING = (Error, RagsiteError, OSError)
 
 
 @dataclass

@@ -21,9 +21,9 @@ import psutil
 from django.core.management.base import OutputWrapper
 
 from bench import with_constants
+from core.progress import ProgressBar
 from evaluation import statistics
 from ragsite.postgres.embedded import EmbeddedPostgres
-from retrieval.infrastructure.progress import ProgressBar
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0

@@ -56,8 +56,8 @@ class Uploads:
 def fill_judgements(number: int) -> None:
     """So many copies of an answer, which wait for the rules' judgement."""
     from chat.models import Answer
+    from core.jobs import enqueue
     from evaluation.models import Judgement
-    from retrieval.infrastructure.jobs import enqueue
 
     answer = Answer.objects.filter(status=Answer.Status.COMPLETED).latest("pk")
     made = []
@@ -98,9 +98,9 @@ def main() -> None:
     with serving(Hanging) as url, running_site(given.port, SOURCE_PRIVATE_HOSTS="127.0.0.1") as site:
         from django.contrib.auth import get_user_model
 
+        from core.key_limits import Scope
         from evaluation.models import Judgement
         from ragsite.accounts.keys import issue_key
-        from retrieval.key_limits import Scope
         from retrieval.models import Collection, Visibility
 
         Collection.objects.create(slug="uploads", name="Uploads", visibility=Visibility.PUBLIC)

@@ -93,8 +93,8 @@ def main() -> None:
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
 
+        from core.key_limits import Scope
         from ragsite.accounts.keys import issue_key
-        from retrieval.key_limits import Scope
         from retrieval.models import Collection, Document, Visibility
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)

@@ -12,11 +12,11 @@ from django.contrib.auth.models import AnonymousUser
 
 from bench.reporting import Report
 from chat.types import Failed
+from core import tracing
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import reply_to
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import encode_query
-from retrieval.infrastructure import tracing
 from retrieval.rights import filters_for
 
 WARM_UP = 5

@@ -19,12 +19,12 @@ from pgvector import HalfVector
 
 from bench.reporting import Report
 from bench.speed.search_corpus import TABLES, LoadedCorpus
+from core.database import fetch
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
 from retrieval.index.vector_index import exact_distance
-from retrieval.infrastructure.database import fetch
 from retrieval.rights import readers_in
 from retrieval.search.lexical_query import build_queries
 from retrieval.search.lexical_ranker import Bm25Ranker

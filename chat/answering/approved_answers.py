@@ -26,11 +26,11 @@ from pgvector.django import CosineDistance
 from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSource, VerifiedCitation
+from core.exceptions import RagsiteError
+from core.jobs import sweeping
 from retrieval import conf
-from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
-from retrieval.infrastructure.jobs import sweeping
 from retrieval.models import Chunk, DocumentText
 from retrieval.rights import restrict
 from retrieval.search.passage_rows import load_passages
@@ -113,7 +113,7 @@ def _candidates(
         return
     try:
         vector = encode_query(question)
-    except RetrievalError as error:
+    except RagsiteError as error:
         logger.warning("A question was compared with approved ones by its words alone: %s", error)
         return
     known = {wording.pk for wording in exact}
@@ -252,7 +252,7 @@ def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
             wording.save(update_fields=["embedding", "embedder"])
             # Earlier answers to such questions serve no more.
             ApprovedAnswer.objects.filter(pk=wording.approved_id).update(updated_at=timezone.now())
-    except RetrievalError as error:
+    except RagsiteError as error:
         logger.warning("Wordings of approved questions have no vectors yet: %s", error)
 
 

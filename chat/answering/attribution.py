@@ -16,7 +16,7 @@ import numpy as np
 from chat.answering.support import THRESHOLD, SupportScorer, declines, extract_assertion
 from chat.answering.verification import evidence_of, is_foreign
 from chat.answering.words import numbers_asserted, stems
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
 
 if TYPE_CHECKING:
     from chat.types import ContextSource
@@ -36,7 +36,7 @@ class Attributor:
     """Finds the sources of sentences.
 
     ``prompted`` are the markers of the sources that the model was given: if several sources support a sentence equally
-    well, these come first. ``encode`` returns a unit vector for each text, a row each, and raises RetrievalError; it is
+    well, these come first. ``encode`` returns a unit vector for each text, a row each, and raises RagsiteError; it is
     needed if the answer is in another language than its sources.
     """
 
@@ -104,7 +104,7 @@ class Attributor:
             return ()
         try:
             vectors = self._encode([sentence, *(text for _, text in pieces)])
-        except RetrievalError as error:
+        except RagsiteError as error:
             logger.warning("A sentence in another language has no marker: the embedder does not answer: %s", error)
             return ()
         cosines = vectors[1:] @ vectors[0]

@@ -22,8 +22,8 @@ from chat.answering.units import QuotableUnit, quotable_units, text_to_encode
 from chat.answering.verification import is_foreign
 from chat.answering.words import stem_set, stem_weight, stems
 from chat.types import ContextSource
+from core.exceptions import RagsiteError
 from retrieval import conf
-from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
@@ -266,7 +266,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     try:
         vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in first]))
         return first[int(np.argmax(vectors @ encode_query(question)))]
-    except RetrievalError as error:
+    except RagsiteError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)
         return first[0]
 

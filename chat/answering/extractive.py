@@ -23,7 +23,7 @@ from chat.answering.results import (
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
 from chat.types import Alternative, ContextSource, VerifiedCitation
-from retrieval.infrastructure.tracing import span
+from core.tracing import span
 from retrieval.text.block import BlockKind
 
 NAME = "extractive"

@@ -21,10 +21,10 @@ from chat.answering.citations import find_markers
 from chat.answering.prompts import RULES, estimated_tokens, quote_result
 from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
 from chat.models import LanguageModel, ModelTrial
-from retrieval.exceptions import ModelFailed
-from retrieval.infrastructure.completion_client import CompletionClient, Request
-from retrieval.infrastructure.encryption import SecretUnreadable
-from retrieval.text.machinery import MachineryStream
+from core.encryption import SecretUnreadable
+from core.exceptions import ModelFailed
+from core.language_model.completion_client import CompletionClient, Request
+from core.language_model.machinery import MachineryStream
 
 logger = logging.getLogger(__name__)
 

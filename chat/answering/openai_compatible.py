@@ -21,14 +21,14 @@ from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, R
 from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
 from chat.exceptions import NoAnswer
 from chat.types import AnswerDraft, AnswerToken, Usage, Withdrawn
+from core import deadline
+from core.breaker import Breaker
+from core.exceptions import ModelFailed
+from core.language_model.chat_endpoint import ChatEndpoint
+from core.language_model.completion_client import CompletionClient, Request
+from core.language_model.completion_stream import CALLS, FILTERED, LENGTH
+from core.language_model.machinery import MachineryStream
 from retrieval import conf
-from retrieval.exceptions import ModelFailed
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.breaker import Breaker
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.completion_client import CompletionClient, Request
-from retrieval.infrastructure.completion_stream import CALLS, FILTERED, LENGTH
-from retrieval.text.machinery import MachineryStream
 from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)

@@ -43,10 +43,11 @@ from chat.types import (
     VerifiedCitation,
     Withdrawn,
 )
-from retrieval.exceptions import InvalidQuery, ModelFailed, SearchUnavailable
+from core.database import fetch
+from core.exceptions import ModelFailed
+from core.metrics import begin_at_zero
+from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.closeness import current_calibration
-from retrieval.infrastructure.database import fetch
-from retrieval.infrastructure.metrics import begin_at_zero
 from retrieval.models import Collection
 from retrieval.search.profiles import NamedProfile
 from retrieval.search.spelling import suggest

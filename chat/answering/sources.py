@@ -12,8 +12,8 @@ from chat.answering.computed_text import MOST_ROWS, render_result
 from chat.answering.threads import in_thread
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
-from retrieval.infrastructure.database import statements_within
-from retrieval.infrastructure.tracing import annotate, span
+from core.database import statements_within
+from core.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search

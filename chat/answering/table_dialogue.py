@@ -13,7 +13,7 @@ from chat.answering.sources import TablesOfQuestion
 from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
-from retrieval.exceptions import ModelFailed
+from core.exceptions import ModelFailed
 
 # The description of the function takes so many tokens of the prompt.
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))

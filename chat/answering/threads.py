@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from retrieval.infrastructure.database import give_connections_back
+from core.database import give_connections_back
 
 # Searching, weighing and checking take processor time and a database connection, writing by a model takes neither.
 SEARCHES_AT_ONCE = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from retrieval.infrastructure.completion_stream import CallPiece
+from core.language_model.completion_stream import CallPiece
 
 FUNCTION = "ask_tables"
 ASK_TABLES: dict[str, Any] = {

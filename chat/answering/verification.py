@@ -23,7 +23,7 @@ from chat.answering.support import (
 )
 from chat.answering.units import quotable_units
 from chat.types import BestPlace, CheckedStatement, ContextSource, Verified, VerifiedCitation
-from retrieval.infrastructure.tracing import span
+from core.tracing import span
 from retrieval.text.language import detect_language
 
 DIGITS = 4

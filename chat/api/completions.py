@@ -29,8 +29,9 @@ from chat.conf import choosable_models
 from chat.models import Answer, Conversation
 from chat.pages.answer_text import whole_text
 from chat.streaming import payloads, readers, sse
-from retrieval.api.schema import EVENT
-from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
+from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
+from core.api.schema import EVENT
+from retrieval.api.serializers import METHODS
 from retrieval.passage_address import passage_url
 from retrieval.types import Turn
 

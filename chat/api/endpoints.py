@@ -44,12 +44,12 @@ from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.models.conversation import ConversationQuerySet
 from chat.streaming import asking, payloads, readers, saving, sse, streams
 from chat.streaming.streams import EVENT_ID
-from retrieval.api.callers import caller_of
-from retrieval.api.pagination import Pagination
-from retrieval.api.permissions import MayAsk
-from retrieval.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
-from retrieval.api.schema import EVENT
-from retrieval.key_limits import Scope
+from core.api.callers import caller_of
+from core.api.pagination import Pagination
+from core.api.permissions import MayAsk
+from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
+from core.api.schema import EVENT
+from core.key_limits import Scope
 
 
 class AskersView(ApiView):

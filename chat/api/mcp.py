@@ -31,9 +31,9 @@ from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
 from chat.api.openai import BROKEN
 from chat.models import Answer
 from chat.streaming import payloads
+from core.api.permissions import check_scopes
+from core.key_limits import Scope
 from retrieval.api.endpoints import search_as_asked
-from retrieval.api.permissions import check_scopes
-from retrieval.key_limits import Scope
 from retrieval.models import Document, DocumentText
 from retrieval.passage_address import passage_url
 

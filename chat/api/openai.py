@@ -27,10 +27,10 @@ from rest_framework.views import exception_handler
 
 from chat.api.endpoints import AskersView
 from chat.conf import choosable_models
+from core.api.fields import KnownFieldsOnly, NameField, TextField
+from core.key_limits import Scope
 from retrieval import conf
-from retrieval.api.serializers import KnownFieldsOnly, NameField, TextField
 from retrieval.index.active_embedder import encode_query
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
 from retrieval.search.pipeline import place_to_search
 

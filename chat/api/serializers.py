@@ -12,7 +12,8 @@ from chat.answering.approved_answers import NAME as APPROVED
 from chat.conversations import rights
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import payloads
-from retrieval.api.serializers import METHODS, FlagField, KnownFieldsOnly, NameField, TextField
+from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
+from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
 from retrieval.types import SearchMethod
 

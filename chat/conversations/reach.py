@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from chat.conversations import rights
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
-from retrieval.infrastructure.record import tell
+from core.audit_signal import tell
 
 VISITOR_KEY = "visitor"
 

@@ -15,10 +15,11 @@ from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySe
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
-from retrieval.key_limits import KeyLimits, set_limits
+from core.key_limits import KeyLimits, set_limits
+from core.users import is_staff_with
 from retrieval.models import Collection, Document
 from retrieval.models.document import seen_by
-from retrieval.rights import Reason, is_staff_with, narrowing_key, readers_in, why_document
+from retrieval.rights import Reason, narrowing_key, readers_in, why_document
 from retrieval.types import Reader
 
 # In the place of a collection that is not known any more. Nobody may read it.

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from chat.conversations import rights
 from chat.models import Answer, Conversation
+from core.users import is_active
 from retrieval.models import Document
-from retrieval.models.collection import is_active
 
 SHARE_FIELDS = ("share_token", "shared_at", "share_scope", "share_audience", "shared_answer")
 

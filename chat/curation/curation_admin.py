@@ -21,8 +21,9 @@ from chat.answering.citations import find_markers
 from chat.models import ApprovedAnswer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain
-from retrieval.admin.base import CollectionFilter, ConditionFilter, CuratedAdmin, badge
-from retrieval.exceptions import RetrievalError
+from core.admin_base import ConditionFilter, badge
+from core.exceptions import RagsiteError
+from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
 from retrieval.passage_address import passage_url
 from retrieval.rights import filters_for, restrict
@@ -83,7 +84,7 @@ def find_offers(
     try:
         with place_to_search():
             hits = search(question, filters_for(user, collection), top_k=NEAREST).hits
-    except RetrievalError as error:
+    except RagsiteError as error:
         return offers, str(error)
     last = max((marker for marker, _pk in cited), default=0)
     fresh = [hit.passage for hit in hits if hit.passage.chunk_id not in known]

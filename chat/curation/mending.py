@@ -23,12 +23,13 @@ from chat.pages.cards import build_cited, result_cards
 from chat.pages.rendering import answer_html
 from chat.streaming import payloads
 from chat.types import AnswerDraft, Completed, Failed
-from retrieval.admin.base import PageAdmin
+from core import deadline
+from core.admin_base import PageAdmin
+from core.exceptions import RagsiteError
 from retrieval.documents.drafts.editing import changing
-from retrieval.exceptions import DocumentRejected, RetrievalError
+from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.chunk_writer import rewrite_questions
-from retrieval.infrastructure import deadline
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights import filters_for
 from retrieval.search.pipeline import place_to_search
@@ -185,7 +186,7 @@ def ask_again(user: Any, question: str, collection: str) -> dict[str, Any]:
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
             return _shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
-    except RetrievalError as error:
+    except RagsiteError as error:
         return _shown(Answer(error=str(error)))
 
 
@@ -234,5 +235,5 @@ def _near_approved(user: Any, question: str) -> list[ApprovedAnswer]:
             return []
         found = nearest(open_to.select_related("approved"), encode_query(question))[:3]
         return list(dict.fromkeys(wording.approved for wording in found))
-    except RetrievalError:
+    except RagsiteError:
         return []

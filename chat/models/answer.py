@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
-from retrieval.infrastructure.jobs import Leased
+from core.jobs import Leased
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
 from retrieval.models.webhook import Webhook, announce
 

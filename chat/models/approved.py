@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import VectorField
 
+from core.users import user_key
 from retrieval.models import Collection, Document
-from retrieval.models.collection import user_key
 from retrieval.models.webhook import Webhook, announce
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.key_limits import limits_of
+from core.key_limits import limits_of
 from retrieval.models import Collection, Document
 
 

@@ -8,8 +8,8 @@ from django.db import models, transaction
 from django.db.models import Max, Q
 from django.utils.translation import gettext_lazy as _
 
+from core.users import user_key
 from retrieval.models import Collection
-from retrieval.models.collection import user_key
 
 LONGEST = 800
 

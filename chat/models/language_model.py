@@ -11,8 +11,8 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.encryption import SecretHolder, decrypt, origin_of
+from core.encryption import SecretHolder, decrypt, origin_of
+from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import SourceUnavailable
 

@@ -35,8 +35,8 @@ from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, notices
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
-from retrieval.api.callers import caller_of
-from retrieval.exceptions import DiskFull
+from core.api.callers import caller_of
+from core.exceptions import DiskFull
 
 # An answer while it is written, as server-sent events with HTML fragments.
 

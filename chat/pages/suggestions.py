@@ -16,7 +16,8 @@ from django.db.models.functions import Abs
 
 from chat.answering.words import stems
 from chat.models import Answer
-from retrieval.exceptions import InvalidQuery, RetrievalError
+from core.exceptions import RagsiteError
+from retrieval.exceptions import InvalidQuery
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.document import is_narrowed
 from retrieval.rights import filters_for, narrowing_key
@@ -103,7 +104,7 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
     """
     try:
         hits = search(question, filters, top_k=2).hits
-    except RetrievalError as error:
+    except RagsiteError as error:
         logger.warning("A question is not suggested, because it could not be searched: %s", error)
         return False
     if not hits or hits[0].passage.chunk_id != chunk_id:

@@ -21,9 +21,9 @@ from chat.conversations.reach import conversations_of_nobody
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION
+from core import disk
+from core.key_limits import limits_of
 from retrieval.exceptions import InvalidQuery
-from retrieval.infrastructure import disk
-from retrieval.key_limits import limits_of
 from retrieval.models import Collection, Document
 from retrieval.rights import filters_for
 from retrieval.search.syntax import parse

@@ -12,7 +12,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.results import find_snippet
 from chat.models import Answer, Citation, Conversation
 from chat.types import read_trace
-from retrieval.dataclass_json import to_json
+from core.dataclass_json import to_json
 from retrieval.passage_address import passage_url
 from retrieval.text.instructions import find_instructions
 

@@ -22,7 +22,7 @@ from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
-from retrieval.key_limits import KeyLimits, limits_of, set_limits
+from core.key_limits import KeyLimits, limits_of, set_limits
 
 # A right that is lost ends a stream after this long, and a little.
 RECHECK_SECONDS = 1.0

@@ -27,11 +27,11 @@ from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, text_of
 from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
-from retrieval.dataclass_json import to_json
+from core import disk
+from core.database import fetch
+from core.dataclass_json import to_json
+from core.jobs import sweeping
 from retrieval.index.closeness import uncalibrated_embedder
-from retrieval.infrastructure import disk
-from retrieval.infrastructure.database import fetch
-from retrieval.infrastructure.jobs import sweeping
 from retrieval.models.webhook import Webhook, announce
 from retrieval.search.trace import SearchTrace
 

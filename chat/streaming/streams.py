@@ -26,7 +26,7 @@ from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, writing
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import DELETED, unsaved
-from retrieval.infrastructure import disk
+from core import disk
 
 POLL_SECONDS = 0.25
 # How often a reader stores that it follows: well within the time that the writing process waits for readers.

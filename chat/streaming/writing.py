@@ -36,10 +36,10 @@ from chat.streaming.asking import filters_of
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
+from core import deadline, jobs
+from core.database import IS_NOT_WAITING, NOT_WAITING, fetch, statements_within
+from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.infrastructure import deadline, jobs
-from retrieval.infrastructure.database import IS_NOT_WAITING, NOT_WAITING, fetch, statements_within
-from retrieval.infrastructure.tracing import span
 from retrieval.types import SearchFilters, SearchMethod
 
 logger = logging.getLogger(__name__)

@@ -18,16 +18,16 @@ from django.utils.translation import gettext as _
 
 from chat.debugging.follow_up import DocumentBehind, documents_behind
 from chat.models import Answer
+from core.admin_base import PageAdmin, ReadOnlyAdmin
+from core.audit_signal import tell
 from evaluation.charts import Drawing, line_chart, stacked_bars
 from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, unanswered
 from evaluation.dashboard.scope import PERIODS, DashboardScope, low_groundedness, scope_of
 from evaluation.figures import day_and_month, fixed, percent, whole
 from evaluation.models import Dashboard, Judgement, Score
-from retrieval.admin.base import PageAdmin, ReadOnlyAdmin
 from retrieval.documents import sandbox
 from retrieval.index.closeness import uncalibrated_embedder
-from retrieval.infrastructure.record import tell
 from retrieval.models import Collection
 
 # The length of its lists.

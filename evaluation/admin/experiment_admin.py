@@ -16,12 +16,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from core.admin_base import PageAdmin, badge
 from evaluation import experiments
 from evaluation.arms import LEAST_PER_ARM
 from evaluation.experiments import ExperimentRefused, ExperimentVerdict, Report, points, report, sentence
 from evaluation.figures import percent, whole
 from evaluation.models import Experiment
-from retrieval.admin.base import PageAdmin, badge
 from retrieval.gates import objections_to
 from retrieval.models import SearchProfileVersion
 from retrieval.search import profiles

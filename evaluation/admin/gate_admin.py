@@ -15,12 +15,13 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
+from core.admin_base import PageAdmin, admin_link, badge
 from evaluation import gates
 from evaluation.admin.run_admin import comparison_context
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import GatePolicy
-from retrieval.admin.base import PageAdmin, WholeCollectionAdmin, admin_link, badge
+from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.models import Draft, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 

@@ -21,13 +21,14 @@ from chat import conf as chat_conf
 from chat.models import CollectionInstructions
 from chat.pages.rendering import answer_html
 from chat.types import Completed
+from core import deadline
+from core.admin_base import PageAdmin, badge
 from evaluation import gates
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import scope
 from evaluation.models import EvaluationQuestion, RunKind
 from evaluation.runs.measurement import Reply, reply_to
-from retrieval.admin.base import CollectionFilter, CuratedAdmin, PageAdmin, badge
-from retrieval.infrastructure import deadline
+from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights import filters_for, source_collections

@@ -19,19 +19,12 @@ from django.utils.translation import ngettext
 from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
+from core.admin_base import ConditionFilter, NamedValuesFilter, ReadOnlyAdmin, admin_link, badge, job_badge
 from evaluation import judgements as judgement_requests
 from evaluation.figures import fixed, percent, whole
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.admin.base import (
-    CollectionFilter,
-    ConditionFilter,
-    NamedValuesFilter,
-    ReadOnlyAdmin,
-    admin_link,
-    badge,
-    job_badge,
-)
+from retrieval.admin.curated import CollectionFilter
 
 EXCERPT_CHARACTERS = 160
 

@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from core.admin_base import ConditionFilter, OpenRowsFilter, PageAdmin, admin_link, badge
+from core.exceptions import RagsiteError
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import clean_lines
 from evaluation.models import EvaluationQuestion, ExpectedPassage
@@ -25,8 +27,7 @@ from evaluation.models.evaluation_set import asked
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import resolve
-from retrieval.admin.base import ConditionFilter, OpenRowsFilter, PageAdmin, WholeCollectionAdmin, admin_link, badge
-from retrieval.exceptions import RetrievalError
+from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.models import Chunk
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.types import SearchFilters
@@ -174,7 +175,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
                 with place_to_search():
                     result = search(query, filters)
                 found = [hit.passage.chunk_id for hit in result.hits][:MOST_OFFERED]
-            except RetrievalError as error:
+            except RagsiteError as error:
                 problem = str(error)
         of_answer = [] if obj.answer is None else [source["chunk_id"] for source in obj.answer.sources]
         return {

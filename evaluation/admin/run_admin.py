@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, badge, job_badge
 from evaluation.charts import Drawing, line_chart
 from evaluation.figures import day_and_month, fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
@@ -38,7 +39,7 @@ from evaluation.runs.results import (
     results_of,
 )
 from evaluation.statistics import Interval
-from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, job_badge
+from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.search.profiles import BUILT_IN
 
 # The newest runs that the chart over time shows, and the profiles that get a line.

@@ -11,11 +11,11 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _t
 
+from core.admin_base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge
 from evaluation.embedder_trials.known_embedders import BY_KEY, KNOWN, KnownEmbedder, options_of, stored_bytes
 from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
-from retrieval.admin.base import PageAdmin, ReadOnlyAdmin, SuperuserAdmin, job_badge
 from retrieval.models import Chunk, Embedder
 
 PAGE = "admin:evaluation_embeddertrial_changelist"

@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.conversations import rights
 from chat.models import Answer
+from core.admin_base import PageAdmin, admin_link
 from evaluation.admin.run_admin import trend_chart
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
@@ -28,7 +29,7 @@ from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, measure_of
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
-from retrieval.admin.base import CollectionFilter, PageAdmin, WholeCollectionAdmin, admin_link
+from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
 from retrieval.models import Draft
 

@@ -19,9 +19,9 @@ from django.utils import timezone
 from chat.answering.approved_answers import settled
 from chat.conversations.rights import rights_of
 from chat.models import ApprovedAnswer
+from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
 from retrieval import conf
-from retrieval.exceptions import RetrievalError
 from retrieval.index.closeness import MINILM, current_calibration
 from retrieval.models import Collection, Document
 from retrieval.rights import narrowing_key
@@ -233,7 +233,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     words = wordings(asked)
     try:
         vectors = conf.embedder().embed_documents(words)
-    except RetrievalError as error:
+    except RagsiteError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))
     least_likeness = (current_calibration() or MINILM).cosine_of_likeness(LEAST_LIKENESS)

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from core.exceptions import LeaseLost, RagsiteError
+from core.jobs import acquire_lease, enqueue, heartbeat, is_due
 from evaluation.embedder_trials.comparison import measure
 from evaluation.embedder_trials.known_embedders import find_known
 from evaluation.embedder_trials.progress import StintOver, TrialProgress
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval import conf
-from retrieval.exceptions import ImproperEmbedder, LeaseLost, NotFitted, RetrievalError
+from retrieval.exceptions import ImproperEmbedder, NotFitted
 from retrieval.index import closeness, reembedding
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxEmbedder
-from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat, is_due
 
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
@@ -53,7 +54,7 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         enqueue(EmbedderTrial, [trial.pk])
     except (ImproperEmbedder, ImproperlyConfigured) as error:
         trial.end(EmbedderTrial.FAILED, str(error))
-    except (RetrievalError, EvaluationError) as error:
+    except (RagsiteError, EvaluationError) as error:
         trial.retry(str(error))
     except Exception as error:
         logger.exception("The embedder %s could not be tried.", trial)

@@ -6,8 +6,8 @@ import time
 
 from django.db import connection
 
+from core.exceptions import LeaseLost
 from evaluation.models import EmbedderTrial
-from retrieval.exceptions import LeaseLost
 
 Step = EmbedderTrial.Step
 

@@ -10,11 +10,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from core.audit_signal import tell
+from core.jobs import enqueue_on_commit
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.index import reembedding
-from retrieval.infrastructure.jobs import enqueue_on_commit
-from retrieval.infrastructure.record import tell
 
 
 def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:

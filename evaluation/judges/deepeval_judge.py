@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from chat.answering.citations import remove_markers
+from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
-from retrieval.exceptions import LeaseLost
 
 # These override the environment.
 _SILENCE = {

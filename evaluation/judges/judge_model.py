@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from core.exceptions import ModelFailed
+from core.language_model.chat_model import ChatModel
+from core.language_model.completion_stream import LENGTH, STOP
 from evaluation.judges.types import JudgeUnavailable, UnusableJudgement
-from retrieval.exceptions import ModelFailed
-from retrieval.infrastructure.chat_model import ChatModel
-from retrieval.infrastructure.completion_stream import LENGTH, STOP
 
 if TYPE_CHECKING:
     from evaluation.judges.types import Meter

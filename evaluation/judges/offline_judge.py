@@ -15,9 +15,9 @@ from chat.answering.verification import verify
 from chat.answering.words import stems
 from chat.pages.rendering import reason_label
 from chat.types import CheckedStatement, Verified
+from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
 from retrieval import conf
-from retrieval.exceptions import RetrievalError
 from retrieval.index.closeness import current_calibration, missing_calibration
 from retrieval.text.sentences import split_sentences
 
@@ -134,7 +134,7 @@ class OfflineJudge:
         }
         try:
             return compute[metric](case)
-        except RetrievalError as error:
+        except RagsiteError as error:
             raise _without_embedder(error) from error
 
     def _groundedness(self, case: Case) -> Measured:
@@ -195,7 +195,7 @@ class OfflineJudge:
             try:
                 # Without it, `verify` would report every sentence as one in another language.
                 conf.embedder().embed_query(case.question)
-            except RetrievalError as error:
+            except RagsiteError as error:
                 raise _without_embedder(error) from error
             self._verified = verify(case.answer, case.sources, case.markers)
         return self._verified
@@ -209,6 +209,6 @@ def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Releva
     return relevancies(question, texts, conf.embedder().embed_documents, calibration)
 
 
-def _without_embedder(error: RetrievalError) -> JudgeUnavailable:
+def _without_embedder(error: RagsiteError) -> JudgeUnavailable:
     """The error in place of a score from words alone, which would be another metric."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.jobs import Job
+from core.jobs import Job
 
 
 class EvaluationJob(Job):

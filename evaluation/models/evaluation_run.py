@@ -7,10 +7,10 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import CollectionInstructions
+from core.users import user_key
 from evaluation.models.base import EvaluationJob, running_is_leased
 from evaluation.models.evaluation_set import EvaluationQuestion, EvaluationSet, RunKind
 from retrieval.models import Draft, SearchProfileVersion
-from retrieval.models.collection import user_key
 
 
 class EvaluationRun(EvaluationJob):

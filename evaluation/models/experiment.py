@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from core.users import user_key
 from retrieval.models import SearchProfileVersion
-from retrieval.models.collection import user_key
 
 
 def new_salt() -> str:

@@ -1,4 +1,4 @@
-"""Requests of runs. A run's row is its job (see `retrieval.infrastructure`)."""
+"""Requests of runs. A run's row is its job (see `core.jobs`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _t
 from chat import conf as chat_conf
 from chat.answering.prompts import PROMPT_VERSION
 from chat.models import CollectionInstructions
+from core.dataclass_json import to_json
+from core.jobs import enqueue_on_commit
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
-from retrieval.dataclass_json import to_json
-from retrieval.infrastructure.jobs import enqueue_on_commit
 from retrieval.models import CollectionStatistics, Draft, Embedder
 from retrieval.search.profiles import NamedProfile
 

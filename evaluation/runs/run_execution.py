@@ -16,6 +16,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from core.exceptions import LeaseLost
+from core.jobs import acquire_lease, enqueue, heartbeat, is_due
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (
@@ -29,9 +31,7 @@ from evaluation.runs.measurement import (
 from evaluation.runs.queue import conditions, corpus_version
 from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summarise
 from evaluation.sets.resolution import fingerprint, measured_questions
-from retrieval.exceptions import LeaseLost
 from retrieval.index.active_embedder import active_embedder
-from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat, is_due
 from retrieval.profile_settings import ImproperProfile, from_json
 from retrieval.search.profiles import NamedProfile
 from retrieval.types import SearchFilters

@@ -20,12 +20,12 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
+from core.api.callers import address_of
+from core.encryption import decrypt, encrypt
 from ragsite.accounts import invitations
 from ragsite.accounts.claims import Claims, apply_claims, is_last_local_administrator, read_claims, saml_claims
 from ragsite.accounts.sign_in import may_use_password
 from ragsite.models.account import users_with
-from retrieval.api.callers import address_of
-from retrieval.infrastructure.encryption import decrypt, encrypt
 
 logger = logging.getLogger(__name__)
 

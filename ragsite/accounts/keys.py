@@ -16,11 +16,11 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from core.key_limits import KeyLimits, Scope, set_limits
 from ragsite.accounts import sign_in_limits
 from ragsite.accounts.claims import is_forgotten
 from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
-from retrieval.key_limits import KeyLimits, Scope, set_limits
 from retrieval.models import Collection
 
 PLACEHOLDERS = frozenset(

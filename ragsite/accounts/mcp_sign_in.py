@@ -41,11 +41,11 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from chat.api.mcp import McpView
+from core.jobs import sweeping
+from core.key_limits import KeyLimits, Scope, set_limits
 from ragsite.accounts.claims import is_forgotten
 from ragsite.accounts.keys import PREFIX, KeyAuthentication
 from ragsite.operations.audit_log import record
-from retrieval.infrastructure.jobs import sweeping
-from retrieval.key_limits import KeyLimits, Scope, set_limits
 
 logger = logging.getLogger(__name__)
 

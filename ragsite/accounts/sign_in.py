@@ -16,9 +16,9 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from core.audit_signal import tell
 from ragsite.accounts import sign_in_limits
 from ragsite.accounts.sign_in_limits import refuse
-from retrieval.infrastructure.record import tell
 
 
 class LimitedBackend(ModelBackend):

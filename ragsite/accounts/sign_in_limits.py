@@ -24,10 +24,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from rest_framework.exceptions import APIException, Throttled
 
+from core.api.callers import address_of
+from core.metrics import counter
+from core.slots import Slots
 from ragsite.models import SignInCount
-from retrieval.api.callers import address_of
-from retrieval.infrastructure.metrics import counter
-from retrieval.infrastructure.slots import Slots
 
 logger = logging.getLogger(__name__)
 

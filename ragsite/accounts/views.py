@@ -25,6 +25,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from requests import RequestException
 
 from chat.budgets import budget_of
+from core.key_limits import Scope
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
@@ -32,7 +33,6 @@ from ragsite.accounts.people import LastAdministrator, erase_person, person_file
 from ragsite.accounts.sign_in import has_second_factor, may_use_password, programs_let_in
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from rest_framework.exceptions import Throttled
 
 from chat.api.openai import error as openai_error
 from chat.api.openai import kind_of
-from retrieval.exceptions import FilesUnavailable
-from retrieval.infrastructure import database, disk
+from core import database, disk
+from core.exceptions import FilesUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.models.collection import user_key
+from core.users import user_key
 
 INVITATION_LASTS = timedelta(days=7)
 

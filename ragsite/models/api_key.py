@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.key_limits import KeyLimits, Scope
+from core.key_limits import KeyLimits, Scope
 from retrieval.models import Collection
 
 SCOPE_LABELS = {

@@ -19,10 +19,10 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from chat.models import Answer, Conversation, QuestionBudget
+from core.api.callers import address_of
+from core.audit_signal import happened
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations import logs
-from retrieval.api.callers import address_of
-from retrieval.infrastructure.record import happened
 from retrieval.models import Collection, CollectionGrant
 from retrieval.rights import seen_whole_by
 

@@ -20,15 +20,15 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from rest_framework.exceptions import APIException, PermissionDenied
 from rest_framework.request import Request
 
+from core import disk
+from core.key_limits import limits_of
+from core.metrics import latest_gauge
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
 from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, queues
 from ragsite.supervision import restarts
 from retrieval.documents.reconciliation import last_counts
 from retrieval.index.distribution import nodes
-from retrieval.infrastructure import disk
-from retrieval.infrastructure.metrics import latest_gauge
-from retrieval.key_limits import limits_of
 from retrieval.models import Document
 from retrieval.sources.states import count_states
 

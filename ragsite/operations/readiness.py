@@ -29,6 +29,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
+from core import breaker, disk
+from core.database import statements_within
+from core.exceptions import FilesUnavailable
+from core.jobs import Job, count_queued, is_due
 from evaluation.models import EvaluationRun, Judgement
 from ragsite import local_model
 from ragsite.celery import app as celery_app
@@ -36,13 +40,9 @@ from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import last_counts
 from retrieval.documents.storage import document_files
-from retrieval.exceptions import FilesUnavailable
 from retrieval.index.active_embedder import searches_former
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.distribution import nodes as cluster_nodes
-from retrieval.infrastructure import breaker, disk
-from retrieval.infrastructure.database import statements_within
-from retrieval.infrastructure.jobs import Job, count_queued, is_due
 from retrieval.models import Document, Draft, Embedder, SourceRun, WebhookDelivery
 from retrieval.search.profiles import active_profile
 from retrieval.types import SearchMethod

@@ -13,11 +13,11 @@ from celery.signals import worker_process_init, worker_process_shutdown, worker_
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
-from retrieval.infrastructure import tracing
+from core import tracing
 
 
 class OpenTelemetrySpans:
-    """`retrieval.infrastructure.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends the remaining
+    """`core.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends the remaining
     spans.
     """
 

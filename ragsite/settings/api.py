@@ -24,7 +24,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "retrieval.api.schema.SchemaWithProblems",
+    "DEFAULT_SCHEMA_CLASS": "core.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
     # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.

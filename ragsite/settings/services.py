@@ -121,5 +121,5 @@ LOGGING = {
     "filters": {"refusals": {"()": "ragsite.operations.logs.RefusalFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {name: {"level": "INFO"} for name in ("ragsite", "retrieval", "chat", "evaluation")},
+    "loggers": {name: {"level": "INFO"} for name in ("ragsite", "core", "retrieval", "chat", "evaluation")},
 }

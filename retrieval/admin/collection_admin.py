@@ -14,9 +14,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import CuratedAdmin, GrantInline, PageAdmin, admin_link, count_deletion, may_manage
+from core.admin_base import PageAdmin, admin_link, count_deletion
+from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import upload_context
+from retrieval.admin.grants import GrantInline, may_manage
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document

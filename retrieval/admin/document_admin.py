@@ -29,17 +29,10 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import (
-    CollectionFilter,
-    ConditionFilter,
-    GuardedDeletionAdmin,
-    NamedValuesFilter,
-    OpenRowsFilter,
-    PageAdmin,
-    admin_link,
-    badge,
-)
+from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, PageAdmin, admin_link, badge
+from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.document_forms import DocumentForm, UploadForm
+from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.documents import submission
 from retrieval.documents.drafts.editing import changing, draft_of
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE

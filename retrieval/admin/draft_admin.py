@@ -16,16 +16,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from core.admin_base import ReadOnlyAdmin, admin_link, badge
 from retrieval import gates
-from retrieval.admin.base import (
-    CollectionFilter,
-    PageAdmin,
-    ReadOnlyAdmin,
-    WholeCollectionAdmin,
-    admin_link,
-    badge,
-    read_override,
-)
+from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
+from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_of
 from retrieval.gates import PublicationRefused
@@ -50,7 +44,7 @@ def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[t
 
 
 @admin.register(Draft)
-class DraftAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
+class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     list_display = [
         "name",
         "collection",

@@ -13,7 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import CollectionFilter, GuardedAdmin
+from retrieval.admin.curated import CollectionFilter
+from retrieval.admin.guarded import GuardedAdmin
 from retrieval.documents.drafts.editing import changing
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Document

@@ -18,8 +18,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import PageAdmin, admin_link, badge, read_override
-from retrieval.dataclass_json import to_json
+from core.admin_base import admin_link, badge
+from core.dataclass_json import to_json
+from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import (
@@ -277,7 +278,7 @@ def search_twice(request: HttpRequest) -> dict[str, Any]:
 
 
 @admin.register(SearchProfile)
-class SearchProfileAdmin(PageAdmin):
+class SearchProfileAdmin(GatedAdmin):
     form = SearchProfileForm
     list_display = ["name", "slug", "state", "newest", "description"]
     search_fields = ["name", "slug", "description"]

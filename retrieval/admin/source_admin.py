@@ -21,7 +21,8 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from retrieval.admin.base import CollectionFilter, CuratedAdmin, PageAdmin, admin_link, badge
+from core.admin_base import PageAdmin, admin_link, badge
+from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
 from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.admin.base import ReadOnlyAdmin, SuperuserAdmin
-from retrieval.infrastructure.jobs import enqueue_on_commit
+from core.admin_base import ReadOnlyAdmin, SuperuserAdmin
+from core.jobs import enqueue_on_commit
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.options import AddressField, SecretField
 from retrieval.webhooks import new_secret

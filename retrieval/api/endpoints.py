@@ -15,27 +15,29 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from retrieval.api.pagination import Pagination
-from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite, StaffWithPermission
-from retrieval.api.problems import ApiView, InsufficientStorage, JSONParser
-from retrieval.api.schema import ANY_TEXT
+from core import disk
+from core.api.fields import ProblemSerializer
+from core.api.pagination import Pagination
+from core.api.permissions import MayAsk, MayAskStaffMayWrite, StaffWithPermission
+from core.api.problems import ApiView, InsufficientStorage, JSONParser
+from core.api.schema import ANY_TEXT
+from core.dataclass_json import to_json
+from core.exceptions import DiskFull
+from core.key_limits import Scope
+from core.users import is_staff_with
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
-    ProblemSerializer,
     SearchRequestSerializer,
     SearchResponseSerializer,
     UploadResponseSerializer,
     UploadSerializer,
 )
-from retrieval.dataclass_json import to_json
 from retrieval.documents.drafts.editing import changing
 from retrieval.documents.submission import set_added_by, submit_upload
-from retrieval.exceptions import DiskFull, DocumentRejected, InvalidQuery
-from retrieval.infrastructure import disk
-from retrieval.key_limits import Scope
+from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.rights import entrust, filters_for, is_staff_with
+from retrieval.rights import entrust, filters_for
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page

@@ -10,8 +10,8 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle
 
-from retrieval.api.callers import address_of
-from retrieval.infrastructure import disk
+from core import disk
+from core.api.callers import address_of
 from retrieval.models import RequestCount
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
+from core.exceptions import FilesUnavailable
 from retrieval.documents.recognition.pages import forget_pages
-from retrieval.exceptions import FilesUnavailable
 from retrieval.models import Document
 
 logger = logging.getLogger(__name__)

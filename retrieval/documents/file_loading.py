@@ -14,12 +14,12 @@ from pathlib import Path
 from django.core.management.base import OutputWrapper
 from django.db import connection
 
+from core.progress import ProgressBar
 from retrieval.documents import ingestion
 from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import reweigh, settle
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.models import Collection, Document
 
 # Of so few, one after the other is read, with its progress: the embedder and the sandbox use the other cores.
@@ -145,7 +145,7 @@ def _read_in_threads(
 
 
 def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Progress | None = None) -> Counts:
-    """Raises: RetrievalError when not this file, but the site, cannot be written to."""
+    """Raises: RagsiteError when not this file, but the site, cannot be written to."""
     try:
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)

@@ -1,6 +1,6 @@
 """From an uploaded file to searchable passages.
 
-A document's row is its job (see `retrieval.infrastructure`): PENDING until a worker leases it, PROCESSING while that
+A document's row is its job (see `core.jobs`): PENDING until a worker leases it, PROCESSING while that
 worker works, then READY or FAILED. The final transaction checks the lease, so that a worker believed dead cannot write
 over its successor.
 """
@@ -21,6 +21,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from core import disk
+from core.database import is_node_lost
+from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
+from core.jobs import acquire_lease, enqueue, heartbeat
 from retrieval import conf
 from retrieval.documents import formats, submission
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
@@ -33,19 +37,9 @@ from retrieval.documents.submission import (
     remove_members,
     submit_members,
 )
-from retrieval.exceptions import (
-    DiskFull,
-    DocumentRejected,
-    FilesUnavailable,
-    ImproperEmbedder,
-    LeaseLost,
-    RetrievalError,
-)
+from retrieval.exceptions import DocumentRejected, ImproperEmbedder
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, replace_chunks
-from retrieval.infrastructure import disk
-from retrieval.infrastructure.database import is_node_lost
-from retrieval.infrastructure.jobs import acquire_lease, enqueue, heartbeat
 from retrieval.media_types import PDF
 from retrieval.models import Document, DocumentText, Embedder, RecognisedPage
 from retrieval.tables.stored_tables import replace_tables
@@ -164,7 +158,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
             document.hand_back("Will be tried again when all of the database answers.", SITE_AWAITED)
         else:
             logger.exception("Document %s (%s) could not be ingested.", document.pk, document.source)
-            reason = str(error) if isinstance(error, RetrievalError) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, RagsiteError) else f"{type(error).__name__}: {error}"
             if document.is_last_attempt:
                 document.end(Document.FAILED, f"Failed {document.attempts} times, last with: {reason}")
             else:

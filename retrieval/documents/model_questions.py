@@ -12,9 +12,9 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from retrieval.exceptions import ModelFailed
-from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.chat_model import ChatModel
+from core.breaker import Breaker, Open
+from core.exceptions import ModelFailed
+from core.language_model.chat_model import ChatModel
 from retrieval.text.instructions import match_rule, without_instructions
 from retrieval.text.language import detect_language
 from retrieval.text.spotlighting import mark_sentences, new_mark

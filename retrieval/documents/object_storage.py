@@ -13,7 +13,7 @@ from django.core.files.base import ContentFile, File
 from django.utils.translation import gettext as _
 from storages.backends.s3 import S3Storage
 
-from retrieval.exceptions import FilesUnavailable
+from core.exceptions import FilesUnavailable
 
 logger = logging.getLogger(__name__)
 

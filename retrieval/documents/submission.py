@@ -18,13 +18,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from core import disk
+from core.exceptions import FilesUnavailable, RagsiteError
+from core.jobs import enqueue_on_commit
 from retrieval import conf
 from retrieval.documents import formats
 from retrieval.documents.deletion import forget_files
 from retrieval.documents.drafts.editing import changing
-from retrieval.exceptions import DocumentRejected, FilesUnavailable, RetrievalError
-from retrieval.infrastructure import disk
-from retrieval.infrastructure.jobs import enqueue_on_commit
+from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, DocumentText, Embedder, Source
 from retrieval.models.collection import TextSearchConfiguration
 from retrieval.text import chunking
@@ -50,7 +51,7 @@ LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
-class TurnPostponed(RetrievalError):
+class TurnPostponed(RagsiteError):
     """The document waits for its turn; another worker will have it. For the log."""
 
 

@@ -11,12 +11,13 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 
+from core.database import fetch
+from core.exceptions import RagsiteError
+from core.recent import Recent
 from retrieval import conf
-from retrieval.exceptions import ImproperEmbedder, RetrievalError
+from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.vector_index import create_index
-from retrieval.infrastructure.database import fetch
-from retrieval.infrastructure.metrics import QUERY_ENCODINGS
-from retrieval.infrastructure.recent import Recent
+from retrieval.metrics import QUERY_ENCODINGS
 from retrieval.models import Embedder
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _adopt() -> None:
     def adopt() -> None:
         try:
             conf.adopt_chosen()
-        except (RetrievalError, ImproperlyConfigured) as error:
+        except (RagsiteError, ImproperlyConfigured) as error:
             logger.warning("The chosen embedder cannot be opened: %s", error)
         finally:
             connection.close()

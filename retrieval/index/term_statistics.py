@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from retrieval.infrastructure.recent import Recent
+from core.recent import Recent
 from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")

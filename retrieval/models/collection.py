@@ -8,7 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.key_limits import limits_of
+from core.key_limits import limits_of
+from core.users import groups_of, is_active, is_superuser
 
 
 class TextSearchConfiguration(models.TextChoices):
@@ -54,28 +55,6 @@ class Visibility(models.TextChoices):
     SIGNED_IN = "signed_in", _("everybody who has signed in")
     STAFF = "staff", _("staff")
     GRANTED = "granted", _("nobody but those who are named")
-
-
-def is_active(user: Any) -> bool:
-    """Whether this is somebody with an account that is not switched off."""
-    return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
-
-
-def groups_of(user: Any) -> models.QuerySet[Group]:
-    """The groups of an account; none of one that was never saved."""
-    groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
-    return groups
-
-
-def is_superuser(user: Any) -> bool:
-    return is_active(user) and bool(getattr(user, "is_superuser", False))
-
-
-def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
-    """The user who did something; empty if the account was deleted."""
-    return models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
-    )
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):

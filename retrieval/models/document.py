@@ -17,8 +17,9 @@ from django.db.models.lookups import In
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.jobs import Job
-from retrieval.models.collection import CURATING, Collection, groups_of, is_active, is_superuser, user_key
+from core.jobs import Job
+from core.users import groups_of, is_active, is_superuser, user_key
+from retrieval.models.collection import CURATING, Collection
 from retrieval.models.left_out import KINDS, explain, summarise
 from retrieval.models.webhook import Webhook, announce
 from retrieval.types import Reader

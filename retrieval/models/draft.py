@@ -7,8 +7,9 @@ from django.db.models import Q
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.jobs import Job
-from retrieval.models.collection import Collection, user_key
+from core.jobs import Job
+from core.users import user_key
+from retrieval.models.collection import Collection
 
 
 class DraftQuerySet(models.QuerySet["Draft"]):

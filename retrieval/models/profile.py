@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.dataclass_json import to_json
-from retrieval.models.collection import user_key
+from core.dataclass_json import to_json
+from core.users import user_key
 from retrieval.profile_settings import ProfileSettings, from_json
 
 

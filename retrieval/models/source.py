@@ -9,8 +9,8 @@ from django.db.models.functions import MD5
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.encryption import SecretHolder, origin_of
-from retrieval.infrastructure.jobs import Job
+from core.encryption import SecretHolder, origin_of
+from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 

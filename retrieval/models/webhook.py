@@ -12,8 +12,8 @@ from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.infrastructure.encryption import SecretHolder, origin_of
-from retrieval.infrastructure.jobs import Job, enqueue_on_commit, pause_after
+from core.encryption import SecretHolder, origin_of
+from core.jobs import Job, enqueue_on_commit, pause_after
 
 # So many failures in a row are the receiver's, not a delivery's.
 PAUSED_FROM_FAILURES = 3

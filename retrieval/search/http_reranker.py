@@ -10,10 +10,10 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from core.breaker import Breaker, Open
+from core.model_server import ModelServer, ServerFailed, parsed_url
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders.session import well_formed
-from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.model_server import ModelServer, ServerFailed, parsed_url
 from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 

@@ -12,13 +12,14 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Q
 
+from core.database import fetch
 from retrieval.index.term_statistics import analysed_by, lexemes_of
-from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
 from retrieval.rights import document_condition, restrict
 from retrieval.search.lexical_query import ROUNDING, LexicalQuery, build_queries, candidates, rarest
 from retrieval.search.plans import SearchPlan
+from retrieval.search.statement_timeout import statement_timeout
 from retrieval.search.tsquery import MatchesTsQuery, all_of
 from retrieval.text.terms import SYMBOL, expand_identifiers, lexeme_dimension
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk

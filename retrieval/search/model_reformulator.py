@@ -13,10 +13,10 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from retrieval.exceptions import ModelFailed
-from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.chat_model import ChatModel
-from retrieval.infrastructure.metrics import REFORMULATION_FAILURES
+from core.breaker import Breaker, Open
+from core.exceptions import ModelFailed
+from core.language_model.chat_model import ChatModel
+from retrieval.metrics import REFORMULATION_FAILURES
 from retrieval.search.spelling import tokens_of
 from retrieval.types import Reformulation, Turn
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from django.db.models.functions import Left
 
+from core.database import fetch
+from core.exceptions import RagsiteError
 from retrieval.documents.formats import page_unit
-from retrieval.exceptions import RetrievalError
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
-from retrieval.infrastructure.database import fetch
 from retrieval.models import Chunk
 from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, place_of
 from retrieval.text.block import from_rows
@@ -161,7 +161,7 @@ def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
             alike = [wording for wording in wordings if ask_alike(question, wording)]
             if any(calibration.likeness(float(vector @ encode_query(each))) >= LEAST_LIKENESS for each in alike):
                 found.add(pk)
-    except RetrievalError as error:
+    except RagsiteError as error:
         logger.warning("A question was compared with those of passages by its words alone: %s", error)
     return frozenset(found)
 

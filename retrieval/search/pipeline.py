@@ -22,8 +22,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
+from core import database, deadline
+from core.database import give_connections_back
+from core.exceptions import RagsiteError
+from core.metrics import begin_at_zero
+from core.tracing import annotate, span
 from retrieval import conf
-from retrieval.exceptions import InvalidQuery, RerankFailed, RetrievalError, SearchBusy, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
 from retrieval.index.closeness import current_calibration
 from retrieval.index.term_statistics import (
@@ -35,10 +40,7 @@ from retrieval.index.term_statistics import (
     passages_in,
     read_once,
 )
-from retrieval.infrastructure import database, deadline
-from retrieval.infrastructure.database import give_connections_back
-from retrieval.infrastructure.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS, begin_at_zero
-from retrieval.infrastructure.tracing import annotate, span
+from retrieval.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.classification import classify
 from retrieval.search.fusion import add_searches, boost, fuse, rerank
@@ -383,7 +385,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
         return tuned
     try:
         fitted = current_calibration()
-    except (RetrievalError, ImproperlyConfigured):
+    except (RagsiteError, ImproperlyConfigured):
         return tuned  # the vector retriever reports the error
     share = fitted.vector_weight if fitted is not None else None
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))

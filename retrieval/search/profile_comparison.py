@@ -9,7 +9,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
 from retrieval.passage_address import passage_url
 from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
@@ -109,7 +109,7 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
     try:
         with place_to_search():
             result = search(question, filters, profile=profile, top_k=top_k)
-    except RetrievalError as error:
+    except RagsiteError as error:
         return ProfileResult(profile, error=str(error))
     context = assemble(
         result.hits,

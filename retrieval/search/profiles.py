@@ -19,11 +19,11 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from retrieval.dataclass_json import to_json
+from core.audit_signal import tell
+from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
-from retrieval.infrastructure.metrics import PROFILE_FAILURES
-from retrieval.infrastructure.record import tell
+from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json
 from retrieval.search.plans import SearchPlan

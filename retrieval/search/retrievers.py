@@ -12,11 +12,11 @@ from typing import Any
 
 from django.db import DatabaseError
 
+from core import deadline
+from core.database import give_connections_back, statements_within
+from core.tracing import annotate, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.database import give_connections_back, statements_within
-from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
-from retrieval.infrastructure.tracing import annotate, span
+from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
 from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.passage_rows import load_stored

@@ -1,6 +1,6 @@
 """What a search returns: the passages, and the explanation of their order. Imports no Django.
 
-The trace is its own JSON (see :mod:`retrieval.dataclass_json`): one form for the API, the debug panel, the command line
+The trace is its own JSON (see :mod:`core.dataclass_json`): one form for the API, the debug panel, the command line
 and the saved answer.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from retrieval.dataclass_json import OMIT_DEFAULT, json_name, to_json
+from core.dataclass_json import OMIT_DEFAULT, json_name, to_json
 from retrieval.types import Candidate, Passage, QueryClass, Reformulation, Retriever, RetrieverWeights
 
 

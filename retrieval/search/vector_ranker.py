@@ -17,17 +17,19 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 from pgvector import HalfVector
 
-from retrieval.exceptions import RetrievalError, RetrieverFailed
+from core.database import fetch
+from core.exceptions import RagsiteError
+from retrieval.exceptions import RetrieverFailed
 from retrieval.index.active_embedder import encode_query, searched_embedder
 from retrieval.index.distribution import count_vector_indexes
 from retrieval.index.term_statistics import passages_in
 from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
-from retrieval.infrastructure.database import fetch, statement_timeout
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
 from retrieval.rights import document_condition
 from retrieval.search.lexical_query import chunk_condition
 from retrieval.search.plans import SearchPlan
+from retrieval.search.statement_timeout import statement_timeout
 from retrieval.search.syntax import ParsedQuestion, parse
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
@@ -101,7 +103,7 @@ class VectorRanker(Ranker):
     def _embedder(self) -> Embedder:
         try:
             return searched_embedder()
-        except RetrievalError as error:
+        except RagsiteError as error:
             raise RetrieverFailed(str(error)) from error
 
     @cached_property
@@ -112,7 +114,7 @@ class VectorRanker(Ranker):
     def _query(self) -> HalfVector:
         try:
             return HalfVector(encode_query(self._parsed.text))
-        except RetrievalError as error:
+        except RagsiteError as error:
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 

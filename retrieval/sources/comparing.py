@@ -19,11 +19,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext as _t
 
+from core import deadline
+from core.exceptions import LeaseLost, RagsiteError
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.documents.submission import submit
-from retrieval.exceptions import DocumentRejected, LeaseLost, RetrievalError
-from retrieval.infrastructure import deadline
+from retrieval.exceptions import DocumentRejected
 from retrieval.models import SourceItem, SourceRun
 from retrieval.sources.options import current_metadata, is_wanted
 from retrieval.sources.protocol import (
@@ -130,7 +131,7 @@ SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
-class TimeIsUp(RetrievalError):
+class TimeIsUp(RagsiteError):
     """The time of this attempt is over; the next attempt does the rest."""
 
 

@@ -21,9 +21,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 from lxml import etree
 
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.encryption import origin_of
-from retrieval.infrastructure.model_server import bounded_client
+from core import deadline
+from core.encryption import origin_of
+from core.model_server import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,

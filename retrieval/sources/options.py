@@ -16,9 +16,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import changing
 from retrieval.documents.formats import is_litter
-from retrieval.infrastructure.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.models import Source
 from retrieval.sources.network import resolve
 from retrieval.sources.protocol import AddressRefused, Connector, SourceRefused, SourceUnavailable

@@ -11,10 +11,10 @@ from urllib.parse import quote
 from django import forms
 from django.utils.functional import Promise
 
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
 
 
-class SourceRefused(RetrievalError):
+class SourceRefused(RagsiteError):
     """The source cannot be synchronised as it is configured. For the admin; trying again will not help."""
 
 
@@ -22,7 +22,7 @@ class AddressRefused(SourceRefused):
     """An address inside the site's own network, which no setting allows."""
 
 
-class SourceUnavailable(RetrievalError):
+class SourceUnavailable(RagsiteError):
     """The source does not answer at the moment. For the admin.
 
     The run is tried again, after ``pause`` if one is given.
@@ -33,7 +33,7 @@ class SourceUnavailable(RetrievalError):
         self.pause = pause
 
 
-class ItemFailed(RetrievalError):
+class ItemFailed(RagsiteError):
     """One item could not be read; the others are. For the admin."""
 
 
@@ -41,7 +41,7 @@ class ItemRejected(ItemFailed):
     """An item that cannot become a document. It is read again only after it has changed."""
 
 
-class ItemGone(RetrievalError):
+class ItemGone(RagsiteError):
     """An item that was listed, or linked to, is not there."""
 
 

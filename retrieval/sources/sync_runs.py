@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
+from core.audit_signal import tell
+from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
+from core.jobs import acquire_lease, enqueue_on_commit, heartbeat
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
-from retrieval.exceptions import DiskFull, FilesUnavailable, LeaseLost, RetrievalError
-from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat
-from retrieval.infrastructure.record import tell
 from retrieval.models import Source, SourceRun
 from retrieval.sources.comparing import Comparison, TimeIsUp
 from retrieval.sources.kinds import KINDS
@@ -58,7 +58,7 @@ def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
         run.hand_back(str(error), SITE_AWAITED)
     except Exception as error:
         logger.exception("Source %s could not be synchronised.", run.source_id)
-        run.retry(str(error) if isinstance(error, RetrievalError) else type(error).__name__)
+        run.retry(str(error) if isinstance(error, RagsiteError) else type(error).__name__)
     SourceRun.objects.filter(pk=run.pk).update(seconds=F("seconds") + (time.monotonic() - started))
     run.refresh_from_db()
     return run
@@ -93,7 +93,7 @@ def _attempt(run: SourceRun) -> None:
         Comparison(run).work(connector)
 
 
-class RunRefused(RetrievalError):
+class RunRefused(RagsiteError):
     """The run cannot begin now. The sentence is for the person who asked for it."""
 
 

@@ -12,8 +12,8 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Greatest, Least
 
-from retrieval.infrastructure.database import fetch
-from retrieval.infrastructure.recent import Recent
+from core.database import fetch
+from core.recent import Recent
 from retrieval.models import Document, DocumentText, Table
 from retrieval.rights import restrict
 from retrieval.tables.known_tables import KnownRow, KnownTable

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any
 
+from core.recent import Recent, write_whole
+from core.slots import Slots
 from retrieval.documents import sandbox
-from retrieval.infrastructure.metrics import PAGES_NOT_DRAWN
-from retrieval.infrastructure.recent import Recent, write_whole
-from retrieval.infrastructure.slots import Slots
+from retrieval.metrics import PAGES_NOT_DRAWN
 
 logger = logging.getLogger(__name__)
 

@@ -26,9 +26,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from core.database import give_connections_back
 from retrieval.documents.deletion import page_pictures
 from retrieval.documents.formats import View, view_of
-from retrieval.infrastructure.database import give_connections_back
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.viewer import pdf_pages

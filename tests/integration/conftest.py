@@ -1,8 +1,8 @@
 import pytest
 from kombu.transport import memory
 
+from core.language_model import completion_client
 from retrieval.documents.drafts import lifecycle
-from retrieval.infrastructure import completion_client
 from retrieval.models import Draft
 from tests.support.judge_server import judge_server
 from tests.support.model_server import model_server

@@ -13,6 +13,7 @@ from django.db import connection, models
 from django.test import Client
 from pgvector import HalfVector
 
+from core.database import statements_within
 from ragsite.operations.backups import BackupError, make_backup, restore_backup
 from retrieval import conf
 from retrieval.documents import ingestion, submission
@@ -21,7 +22,6 @@ from retrieval.exceptions import SearchUnavailable
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.distribution import count_vector_indexes, nodes
 from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
-from retrieval.infrastructure.database import statements_within
 from retrieval.models import Chunk, Collection, Document, Visibility
 from retrieval.rights import everything
 from retrieval.search.pipeline import search

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection, transaction
 
-from retrieval.infrastructure.database import IS_NOT_WAITING, not_waiting
+from core.database import IS_NOT_WAITING, not_waiting
 from retrieval.models import Collection
 
 pytestmark = pytest.mark.django_db(transaction=True)

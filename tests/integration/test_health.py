@@ -11,6 +11,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
+from core import disk
+from core.key_limits import Scope
 from evaluation.models import Judgement
 from ragsite.celery import app
 from ragsite.models import ApiKey
@@ -20,8 +22,6 @@ from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.infrastructure import disk
-from retrieval.key_limits import Scope
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder, Webhook, WebhookDelivery
 from tests.support.faults import checks_with, forget_findings
 from tests.support.keys import key_of

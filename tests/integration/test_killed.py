@@ -15,12 +15,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
+from core.jobs import sweep
 from evaluation.models import EvaluationRun, Judgement
 from evaluation.runs.queue import request_run
 from ragsite import machine
 from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.search.profiles import NamedProfile
 from tests.integration.test_processes import score

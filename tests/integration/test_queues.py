@@ -7,11 +7,11 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
+from core.jobs import enqueue
 from evaluation.models import Judgement
 from ragsite.celery import app
 from ragsite.supervision import parse_procfile
 from retrieval.documents import submission
-from retrieval.infrastructure.jobs import enqueue
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
 from retrieval.webhooks import new_secret

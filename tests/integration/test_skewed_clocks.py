@@ -8,13 +8,13 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from chat.streaming import saving, streams, writing
+from core import jobs
+from core.jobs import Job, acquire_lease
+from core.jobs import sweep as sweep_jobs
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import run_execution as measuring
 from retrieval.documents import submission as reading_turns
-from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import Job, acquire_lease
-from retrieval.infrastructure.jobs import sweep as sweep_jobs
 from retrieval.models import Document, Draft, Source, SourceRun
 from retrieval.sources import sync_runs as source_runs
 

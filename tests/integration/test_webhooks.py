@@ -14,9 +14,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
+from core import jobs
+from core.jobs import sweep, sweep_all
 from retrieval import webhooks
-from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import sweep, sweep_all
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
 from tests.support.serving import QuietHandler, serving

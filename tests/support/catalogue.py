@@ -18,7 +18,7 @@ from babel.messages.pofile import read_po, write_po
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("ragsite", "retrieval", "chat", "evaluation", "templates")
+PACKAGES = ("ragsite", "core", "retrieval", "chat", "evaluation", "templates")
 LOCALE = ROOT / "ragsite" / "locale"
 
 _PLURAL = (1, 2)

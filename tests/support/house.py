@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-APPS = ("ragsite", "chat", "retrieval", "evaluation")
+APPS = ("ragsite", "chat", "retrieval", "evaluation", "core")
 _BESIDE = ("bench", "tests")
 _PUBLIC_CLASS = re.compile(r"^class ([^\W_]\w*)[(:\[]", re.MULTILINE)
 # Django finds these by their name.

@@ -1,7 +1,7 @@
 """API keys of the tests' users."""
 
+from core.key_limits import Scope
 from ragsite.accounts.keys import issue_key
-from retrieval.key_limits import Scope
 
 
 def key_of(user, *scopes, **limits):

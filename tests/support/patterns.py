@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.attacks import Pattern
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("chat", "retrieval", "evaluation", "ragsite")
+PACKAGES = ("core", "chat", "retrieval", "evaluation", "ragsite")
 FUNCTIONS = frozenset(["compile", "sub", "subn", "search", "match", "fullmatch", "split", "findall", "finditer"])
 SEARCHING = "finditer"
 _LOOPED = "looped over"

@@ -37,9 +37,9 @@ def make(folder: Path) -> None:
 
     from chat.answering import approved_answers
     from chat.models import ApprovedAnswer, LanguageModel
+    from core.key_limits import Scope
     from ragsite.accounts.keys import issue_key
     from retrieval import webhooks
-    from retrieval.key_limits import Scope
     from retrieval.management.prepared import migrate
     from retrieval.models import Chunk, Collection, Document, Webhook, WebhookDelivery
     from retrieval.models.webhook import announce

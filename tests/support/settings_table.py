@@ -6,7 +6,7 @@
 import re
 from pathlib import Path
 
-from retrieval.dataclass_json import to_json
+from core.dataclass_json import to_json
 from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "search.md"

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from bench.speed.answer_stages import REST, StageClock, StageRun
-from retrieval.infrastructure import tracing
+from core import tracing
 
 
 def test_a_stage_counts_without_the_stages_within_it(monkeypatch):

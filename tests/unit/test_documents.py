@@ -8,7 +8,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-APPS = ("bench", "chat", "evaluation", "ragsite", "retrieval", "tests")
+APPS = ("bench", "chat", "core", "evaluation", "ragsite", "retrieval", "tests")
 FOLDERS = [ROOT / name for name in (*APPS, "demo", "docs", "templates", ".ci", ".github")]
 FILES = [path.relative_to(ROOT) for folder in FOLDERS for path in folder.rglob("*") if path.is_file()]
 

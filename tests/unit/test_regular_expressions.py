@@ -58,8 +58,8 @@ LOOPED = {
     "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
     "retrieval/search/classification.py: re.compile('|'.join(alternatives))",
-    "retrieval/text/machinery.py: re.compile(opening, re.IGNORECASE)",
-    "retrieval/text/machinery.py: re.compile(closing, re.IGNORECASE)",
+    "core/language_model/machinery.py: re.compile(opening, re.IGNORECASE)",
+    "core/language_model/machinery.py: re.compile(closing, re.IGNORECASE)",
     "retrieval/text/questions.py: re.compile(f'\\\\b(?:{words})\\\\b', re.IGNORECASE)",
 }
 # Patterns that only ever see this many characters of a text.

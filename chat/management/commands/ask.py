@@ -16,7 +16,7 @@ from chat.pages.cards import build_cited
 from chat.streaming import payloads
 from chat.streaming.asking import checked
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights import everything
 from retrieval.types import SearchFilters
@@ -37,7 +37,7 @@ class Command(PreparedCommand):
         try:
             question = checked(options["question"])
             filters = everything(options["collection"])
-        except (InvalidQuestion, RetrievalError) as error:
+        except (InvalidQuestion, RagsiteError) as error:
             raise CommandError(str(error)) from error
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
         if not isinstance(end, Completed):

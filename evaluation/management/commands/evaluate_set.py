@@ -10,13 +10,13 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
+from core.exceptions import RagsiteError
+from core.progress import ProgressBar
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.runs import queue, run_execution
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, interval_of
 from evaluation.statistics import rounded
-from retrieval.exceptions import RetrievalError
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
@@ -57,7 +57,7 @@ class Command(PreparedCommand):
                 raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
             run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False)
             self._finish(run)
-        except (EvaluationError, RetrievalError, ImproperProfile, ImproperlyConfigured) as error:
+        except (EvaluationError, RagsiteError, ImproperProfile, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         if run.status != EvaluationRun.Status.DONE:
             raise CommandError(f"Run #{run.pk} is {run.get_status_display()}. {run.error}".strip())

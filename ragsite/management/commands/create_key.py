@@ -11,9 +11,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from core.key_limits import Scope
 from ragsite.accounts.keys import issue_key
 from ragsite.models.api_key import check_rate
-from retrieval.key_limits import Scope
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
 

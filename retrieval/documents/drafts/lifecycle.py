@@ -16,14 +16,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import ngettext
 
+from core.dataclass_json import to_json
+from core.exceptions import LeaseLost, RagsiteError
+from core.jobs import acquire_lease, enqueue_on_commit, heartbeat
 from retrieval import gates
-from retrieval.dataclass_json import to_json
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import draft_of
-from retrieval.exceptions import LeaseLost, RetrievalError
 from retrieval.gates import PublicationRefused
 from retrieval.index.chunk_writer import lock_statistics, reweigh, settle
-from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SLUG_LENGTH, _NAME_LENGTH = 36, 200
 DOCUMENTS_A_STEP = 100
 
 
-class DraftRefused(RetrievalError):
+class DraftRefused(RagsiteError):
     """The draft cannot be begun, published or discarded now. For the admin who asked."""
 
 

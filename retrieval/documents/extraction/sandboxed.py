@@ -13,7 +13,7 @@ from retrieval.documents import formats, sandbox
 from retrieval.documents.extraction import extract, printable_name
 from retrieval.documents.recognition.recognised_words import to_page
 from retrieval.exceptions import DocumentRejected
-from retrieval.infrastructure.metrics import FILES_BEYOND_LIMITS
+from retrieval.metrics import FILES_BEYOND_LIMITS
 from retrieval.text.extracted import (
     MOST_NAMED,
     ExtractedText,

@@ -14,7 +14,7 @@ from retrieval.documents import sandbox
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.recognition import tesseract
 from retrieval.documents.recognition.recognised_words import check_words, to_page
-from retrieval.infrastructure.metrics import PAGES_RECOGNISED
+from retrieval.metrics import PAGES_RECOGNISED
 from retrieval.models import Document, DocumentText, RecognisedPage
 
 logger = logging.getLogger(__name__)

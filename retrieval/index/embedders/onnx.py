@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from core.recent import write_whole
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_object
@@ -30,7 +31,6 @@ from retrieval.index.embedders.session import (
     sentence_output,
     text_inputs,
 )
-from retrieval.infrastructure.recent import write_whole
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _show_progress() -> Callable[[str, int, int], None]:
     # A process that downloads no model is spared the cost of these imports.
     from django.core.management.base import OutputWrapper
 
-    from retrieval.infrastructure.progress import ProgressBar
+    from core.progress import ProgressBar
 
     return ProgressBar(OutputWrapper(sys.stderr)).show
 

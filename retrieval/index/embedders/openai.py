@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core import deadline
+from core.breaker import Breaker, Open
+from core.model_server import ModelServer, ServerFailed, parsed_url
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.session import well_formed
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.breaker import Breaker, Open
-from retrieval.infrastructure.model_server import ModelServer, ServerFailed, parsed_url
 from retrieval.protocols import TextEmbedder
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
+from core.progress import ProgressBar
 from retrieval.index.closeness import fit_thresholds
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -24,7 +24,7 @@ class Command(PreparedCommand):
         bar = ProgressBar(self.stderr)
         try:
             fitted = fit_thresholds(bar.show)
-        except (RetrievalError, ImproperlyConfigured) as error:
+        except (RagsiteError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         finally:
             bar.clear()

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from core.exceptions import RagsiteError
 from retrieval.documents.file_loading import ingest_paths
-from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
 
@@ -39,7 +39,7 @@ class Command(PreparedCommand):
         output = self.stderr if options["json"] else self.stdout
         try:
             counts = ingest_paths(options["paths"], collection, output, at_once=options["at_once"])
-        except (FileNotFoundError, RetrievalError) as error:
+        except (FileNotFoundError, RagsiteError) as error:
             raise CommandError(str(error)) from error
         for source, message in counts.failures:
             self.stderr.write(f"{source}: {message}")

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from core.exceptions import RagsiteError
 from retrieval.documents.reconciliation import Inconsistency, reconcile
-from retrieval.exceptions import RetrievalError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Document
 
@@ -29,7 +29,7 @@ class Command(PreparedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             found = reconcile(repair=options["repair"])
-        except RetrievalError as error:
+        except RagsiteError as error:
             raise CommandError(str(error)) from error
         left = sum(not inconsistency.repaired for inconsistency in found)
         failed = Document.objects.filter(status=Document.Status.FAILED).count()

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
+from core.progress import ProgressBar
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.reembedding import drop_unused, reembed
-from retrieval.infrastructure.progress import ProgressBar
 from retrieval.management.prepared import PreparedCommand
 
 
@@ -27,7 +27,7 @@ class Command(PreparedCommand):
         bar = ProgressBar(self.stderr)
         try:
             row = reembed(bar.show)
-        except RetrievalError as error:
+        except RagsiteError as error:
             raise CommandError(
                 f"{error} What was embedded so far is kept; the site still searches the old vectors."
             ) from error

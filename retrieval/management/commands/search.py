@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from retrieval.dataclass_json import to_json
-from retrieval.exceptions import RetrievalError
+from core.dataclass_json import to_json
+from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
@@ -37,7 +37,7 @@ class Command(PreparedCommand):
                 method=method,
                 top_k=options["top_k"],
             )
-        except RetrievalError as error:
+        except RagsiteError as error:
             raise CommandError(str(error)) from error
         trace = result.trace
         if options["json"]:

@@ -9,9 +9,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from core.key_limits import Scope
 from ragsite.accounts.keys import digest_of, issue_key
 from ragsite.models.account import Invitation
-from retrieval.key_limits import Scope
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 
 NEW = {"password1": "quite another one", "password2": "quite another one"}

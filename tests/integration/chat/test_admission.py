@@ -13,7 +13,7 @@ from chat.answering import pipeline
 from chat.models import Answer
 from chat.streaming import asking, streams
 from chat.streaming.admission import ADMISSION
-from retrieval.api.callers import network_of
+from core.api.callers import network_of
 from tests.support.asking import QUESTION, begin
 from tests.support.faults import counted
 

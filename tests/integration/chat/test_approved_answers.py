@@ -15,8 +15,8 @@ from chat.answering import approved_answers as curation
 from chat.conversations import rights
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.streaming import asking, streams
+from core.jobs import sweeping
 from evaluation.runs.measurement import reply_to
-from retrieval.infrastructure.jobs import sweeping
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights import filters_for

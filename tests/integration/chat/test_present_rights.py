@@ -18,8 +18,8 @@ from chat.conversations.listing import mentioning
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.writing import RUNS
+from core.key_limits import Scope
 from ragsite.accounts.keys import KeyAuthentication, issue_key
-from retrieval.key_limits import Scope
 from retrieval.models import Collection, Document
 from tests.support.asking import answered as finished
 from tests.support.asking import begin, client_of, saved_answer

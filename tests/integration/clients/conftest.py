@@ -12,8 +12,8 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connection
 
+from core.key_limits import Scope
 from retrieval.documents import ingestion, submission
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
 from tests.support.databases import create_database, database, url_of
 from tests.support.keys import key_of

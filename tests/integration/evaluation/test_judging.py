@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
+from core import jobs
+from core.jobs import sweep
 from evaluation import conf, judgements
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
-from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import sweep
 from tests.support.judged_answers import OFFICE, PUMP, completed_answer
 from tests.support.site import wait_until
 

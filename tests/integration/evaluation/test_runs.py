@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from django.utils import timezone
 
+from core.dataclass_json import to_json
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare, interval_of
-from retrieval.dataclass_json import to_json
 from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from core.jobs import SENT_WITHIN, sweep
 from ragsite.celery import app
 from ragsite.operations import readiness
 from retrieval.documents import submission
-from retrieval.infrastructure.jobs import SENT_WITHIN, sweep
 from retrieval.models import Document
 from tests.support.faults import checks_with
 

@@ -22,11 +22,11 @@ from rest_framework.test import APIClient
 from chat import conf
 from chat.models import Answer
 from chat.streaming import saving, streams, writing
+from core import disk
 from ragsite import beat
 from ragsite.celery import app as celery_app
 from ragsite.machine import keep_ballast
 from retrieval.documents import ingestion, submission
-from retrieval.infrastructure import disk
 from retrieval.models import Document
 from tests.support.asking import token
 

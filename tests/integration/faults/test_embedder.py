@@ -14,10 +14,10 @@ from asgiref.sync import sync_to_async
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
+from core import breaker
 from retrieval import conf
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.embedders import openai
-from retrieval.infrastructure import breaker
 from tests.support.asking import PUMP
 from tests.support.faults import FAULTS, ask, counted, short_times
 from tests.support.serving import QuietHandler, serving

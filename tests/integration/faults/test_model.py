@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from chat import conf
 from chat.models import Answer
-from retrieval.infrastructure import breaker
+from core import breaker
 from tests.support.faults import FAULTS, ask, counted
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,8 +7,8 @@ from asgiref.sync import sync_to_async
 
 from chat.models import Answer
 from chat.pages.turns import build_turn
+from core import breaker
 from retrieval import conf
-from retrieval.infrastructure import breaker
 from tests.support.faults import FAULTS, ask, counted
 from tests.support.rerank_server import rerank_server
 

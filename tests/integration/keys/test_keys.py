@@ -16,10 +16,10 @@ from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
 from chat.models import Answer, Conversation
+from core.api.problems import ApiView
+from core.key_limits import Scope
 from ragsite.accounts.keys import digest_of, issue_key
 from ragsite.models import ApiKey
-from retrieval.api.problems import ApiView
-from retrieval.key_limits import Scope
 from retrieval.models import Collection
 from tests.support.addresses import addresses
 from tests.support.keys import key_of

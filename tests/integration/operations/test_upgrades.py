@@ -19,7 +19,7 @@ RELEASED = sorted(path.name for path in RELEASES.iterdir())
 READ_SECRETS = """
 from chat.models import LanguageModel
 from django.contrib.auth.models import User
-from retrieval.infrastructure.encryption import decrypt
+from core.encryption import decrypt
 from retrieval.models import Source, Webhook
 from retrieval.sources.options import all_options
 print("SECRETS", *(all_options(each)["password"] for each in Source.objects.all()),

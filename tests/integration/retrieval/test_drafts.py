@@ -12,6 +12,7 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
+from core.jobs import sweep
 from retrieval import conf, gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
@@ -21,7 +22,6 @@ from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
-from retrieval.infrastructure.jobs import sweep
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights import everything, filters_for
 from retrieval.search.pipeline import search

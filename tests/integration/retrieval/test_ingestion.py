@@ -12,10 +12,11 @@ from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
+from core.exceptions import DiskFull, LeaseLost
 from retrieval import conf
 from retrieval.documents import file_loading, ingestion, submission
 from retrieval.documents.file_loading import ingest_paths
-from retrieval.exceptions import DiskFull, DocumentRejected, EmbeddingFailed, LeaseLost
+from retrieval.exceptions import DocumentRejected, EmbeddingFailed
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, DocumentText, Embedder, Lexeme

@@ -15,10 +15,10 @@ from kombu.exceptions import OperationalError as BrokerError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Conversation
+from core import jobs
+from core.exceptions import LeaseLost
+from core.jobs import acquire_lease
 from ragsite.celery import app
-from retrieval.exceptions import LeaseLost
-from retrieval.infrastructure import jobs
-from retrieval.infrastructure.jobs import acquire_lease
 from retrieval.models import Document, Draft
 from tests.support.site import database_url, wait_until
 

@@ -8,10 +8,10 @@ from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.urls import reverse
 
+from core.exceptions import LeaseLost
 from retrieval.documents import ingestion
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.submission import submit
-from retrieval.exceptions import LeaseLost
 from retrieval.models import Chunk, Collection, Document, Table
 
 pytestmark = pytest.mark.django_db(transaction=True)

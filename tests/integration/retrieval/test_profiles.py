@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 
 from chat.answering import pipeline
-from retrieval.dataclass_json import to_json
-from retrieval.infrastructure.metrics import PROFILE_FAILURES
+from core.dataclass_json import to_json
+from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings

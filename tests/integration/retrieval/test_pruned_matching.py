@@ -5,7 +5,7 @@ import pytest
 from bench.speed import search_corpus
 from bench.speed.search_corpus import SEED
 from bench.speed.texts import SyntheticCorpus
-from retrieval.infrastructure import database
+from core import database
 from retrieval.models import Chunk, Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search import lexical_ranker

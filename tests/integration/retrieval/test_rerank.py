@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from django.core.checks import run_checks
 
+from core.dataclass_json import to_json
 from retrieval import conf
-from retrieval.dataclass_json import to_json
 from retrieval.exceptions import RerankFailed
-from retrieval.infrastructure.metrics import RERANK_FAILURES
+from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker

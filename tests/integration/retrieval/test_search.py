@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from retrieval.exceptions import InvalidQuery, RetrieverFailed, SearchUnavailable
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.term_statistics import frequencies_in
-from retrieval.infrastructure.metrics import RETRIEVER_FAILURES
+from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
@@ -158,7 +158,7 @@ def test_a_late_leg_is_not_waited_for(library, monkeypatch):
 
 
 def test_a_slow_statement_is_ended_by_the_database(library):
-    from retrieval.infrastructure.database import statement_timeout
+    from retrieval.search.statement_timeout import statement_timeout
 
     with (
         pytest.raises(RetrieverFailed, match=r"ran past its 0\.05 s"),

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from core import jobs
 from retrieval.documents import ingestion, submission
-from retrieval.infrastructure import jobs
 from retrieval.models import Document
 from tests.support import bombs
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from core.recent import Recent
 from retrieval.documents.drafts.copying import copy_documents
-from retrieval.infrastructure.recent import Recent
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.shown_tables import nearness_in, show_table

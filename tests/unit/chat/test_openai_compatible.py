@@ -13,10 +13,10 @@ from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGener
 from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import NoAnswer
 from chat.types import Usage, Withdrawn
-from retrieval.exceptions import ImproperModel, ModelFailed
-from retrieval.infrastructure import completion_client
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.chat_model import ChatModel
+from core.exceptions import ImproperModel, ModelFailed
+from core.language_model import completion_client
+from core.language_model.chat_endpoint import ChatEndpoint
+from core.language_model.chat_model import ChatModel
 from retrieval.types import Turn
 from tests.support.contexts import source
 from tests.support.model_server import model_server

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from retrieval.infrastructure.metrics import REFORMULATION_FAILURES
+from retrieval.metrics import REFORMULATION_FAILURES
 from retrieval.search import model_reformulator
 from retrieval.search.model_reformulator import ModelReformulator
 from retrieval.types import Turn

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.dataclass_json import to_json
 from retrieval.admin.profile_admin import differences
-from retrieval.dataclass_json import to_json
 from retrieval.profile_settings import SETTINGS, ImproperProfile, ProfileSettings, from_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 

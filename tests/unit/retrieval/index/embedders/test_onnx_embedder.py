@@ -11,12 +11,12 @@ import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from core.recent import write_whole
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import onnx
 from retrieval.index.embedders.graph import _quantize
 from retrieval.index.embedders.model_files import TOKENIZER, WEIGHTS
 from retrieval.index.embedders.onnx import OnnxMiniLM
-from retrieval.infrastructure.recent import write_whole
 from tests.support.local_models import reference_hidden, unit
 
 ROOT = Path(__file__).parents[5]
@@ -150,7 +150,7 @@ def test_a_file_of_the_cache_appears_whole_or_not_at_all(tmp_path, monkeypatch):
 WRITES = """
 import os, sys, time
 from pathlib import Path
-from retrieval.infrastructure.recent import write_whole
+from core.recent import write_whole
 os.fsync = lambda _descriptor: (print("half", flush=True), time.sleep(600))
 write_whole(Path(sys.argv[1]), b"whole")
 """

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import deadline
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import openai
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
-from retrieval.infrastructure import deadline
 from tests.support.serving import QuietHandler, serving
 
 Answer = tuple[int, dict[str, str], object]

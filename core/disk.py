@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext as _
 
-from retrieval.exceptions import DiskFull
-from retrieval.infrastructure.database import causes
-from retrieval.infrastructure.metrics import counter
+from core.database import causes
+from core.exceptions import DiskFull
+from core.metrics import counter
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-from retrieval.exceptions import ImproperModel
-from retrieval.infrastructure.model_server import Resolve, parsed_url
+from core.exceptions import ImproperModel
+from core.model_server import Resolve, parsed_url
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from weakref import WeakValueDictionary
 
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.metrics import BREAKER_OPEN
+from core import deadline
+from core.metrics import BREAKER_OPEN
 
 logger = logging.getLogger(__name__)
 

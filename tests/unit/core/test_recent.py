@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from retrieval.infrastructure.recent import ABANDONED_AFTER_SECONDS, write_whole
+from core.recent import ABANDONED_AFTER_SECONDS, write_whole
 
 
 @pytest.mark.parametrize(("age_seconds", "is_left"), [(0.0, True), (ABANDONED_AFTER_SECONDS + 60, False)])

@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 import httpx2
 import pytest
 
+from core import deadline
+from core.exceptions import ModelFailed
+from core.language_model.chat_model import ChatEndpoint, ChatModel
+from core.language_model.completion_client import CompletionClient, Request
+from core.model_server import LEFT_OUT, bounded_client, without_request
 from evaluation.judges.judge_model import JudgeModel
-from retrieval.exceptions import EmbeddingFailed, ModelFailed, RerankFailed
+from retrieval.exceptions import EmbeddingFailed, RerankFailed
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.chat_model import ChatEndpoint, ChatModel
-from retrieval.infrastructure.completion_client import CompletionClient, Request
-from retrieval.infrastructure.model_server import LEFT_OUT, bounded_client, without_request
 from retrieval.search.http_reranker import HttpReranker
 
 SECONDS = 0.6

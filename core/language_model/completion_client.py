@@ -19,12 +19,12 @@ import httpcore2
 import httpx2
 from django.utils.http import parse_http_date_safe
 
-from retrieval.exceptions import ModelFailed, RetrievalError
-from retrieval.infrastructure.breaker import Breaker, BreakerState, Open
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.completion_stream import LENGTH, Delta, deltas
-from retrieval.infrastructure.model_server import Resolve, refusal, trusted_certificates, without_key, without_request
-from retrieval.infrastructure.tracing import span
+from core.breaker import Breaker, BreakerState, Open
+from core.exceptions import ModelFailed, RagsiteError
+from core.language_model.chat_endpoint import ChatEndpoint
+from core.language_model.completion_stream import LENGTH, Delta, deltas
+from core.model_server import Resolve, refusal, trusted_certificates, without_key, without_request
+from core.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -283,7 +283,7 @@ class CompletionClient:
                     async with aclosing(deltas(response, is_streamed=body["stream"])) as received:
                         async for delta in received:
                             yield delta
-            except RetrievalError as error:
+            except RagsiteError as error:
                 # The stream reports an error, or the address is not allowed.
                 said = without_request(without_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None

@@ -8,8 +8,8 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from retrieval.key_limits import Scope, limits_of
-from retrieval.rights import is_staff_with
+from core.key_limits import Scope, limits_of
+from core.users import is_staff_with
 
 
 class MayAsk(BasePermission):

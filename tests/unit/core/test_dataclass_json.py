@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.types import AnswerTrace, PromptTrace, read_trace
-from retrieval.dataclass_json import to_json
+from core.dataclass_json import to_json
 from retrieval.search.trace import RerankTrace, RetrieverTrace
 from retrieval.types import BoostScore, Candidate, Reformulation, RerankScore, RetrieverScore, RetrieverWeights
 

@@ -9,12 +9,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from retrieval.exceptions import ImproperModel, ModelFailed
-from retrieval.infrastructure import deadline
-from retrieval.infrastructure.chat_endpoint import ChatEndpoint
-from retrieval.infrastructure.completion_client import CompletionClient, Request
-from retrieval.infrastructure.completion_stream import FILTERED, LENGTH
-from retrieval.text.machinery import remove_thoughts
+from core import deadline
+from core.exceptions import ImproperModel, ModelFailed
+from core.language_model.chat_endpoint import ChatEndpoint
+from core.language_model.completion_client import CompletionClient, Request
+from core.language_model.completion_stream import FILTERED, LENGTH
+from core.language_model.machinery import remove_thoughts
 
 MOST_TOKENS = 200
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from retrieval.infrastructure import deadline
+from core import deadline
 
 logger = logging.getLogger(__name__)
 

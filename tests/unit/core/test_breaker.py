@@ -1,8 +1,8 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from retrieval.infrastructure import breaker, deadline
-from retrieval.infrastructure.breaker import Breaker, BreakerState, Open
+from core import breaker, deadline
+from core.breaker import Breaker, BreakerState, Open
 
 
 class Broken(Exception):

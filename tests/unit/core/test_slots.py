@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from retrieval.infrastructure.slots import Slots
+from core.slots import Slots
 
 
 def test_a_slot_is_held_against_forks_and_free_when_its_holder_is_killed():

@@ -13,8 +13,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 
-from retrieval.api.permissions import MayAsk, MayAskStaffMayWrite
-from retrieval.api.serializers import KnownFieldsOnly, ProblemSerializer, TextField
+from core.api.fields import KnownFieldsOnly, ProblemSerializer, TextField
+from core.api.permissions import MayAsk, MayAskStaffMayWrite
 
 Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"

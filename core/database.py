@@ -8,14 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 import psycopg
-from django.db import DatabaseError, OperationalError, connection, connections, transaction
+from django.db import connection, connections, transaction
 from django.db.models import BooleanField, Func
 from django.utils.translation import gettext as _
-from psycopg.errors import QueryCanceled
 
-from retrieval.exceptions import NodeLost, RetrieverFailed
-from retrieval.infrastructure import deadline
-from retrieval.types import Retriever
+from core import deadline
 
 # Commits that do not wait for the disk, for what a crash of the database server may take back by half a second.
 #
@@ -96,31 +93,6 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
 
 
 # Deadlines for what a question asks of the database.
-
-
-@contextmanager
-def statement_timeout(
-    retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
-) -> Iterator[None]:
-    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
-    settings of the database that hold within it.
-
-    Raises: RetrieverFailed for that, and for any other trouble with the database.
-    """
-    seconds = deadline.seconds_left(seconds)
-    if not seconds:
-        raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
-    try:
-        with statements_within(seconds, database_settings or {}):
-            yield
-    except OperationalError as error:
-        if isinstance(error.__cause__, QueryCanceled):
-            raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
-        if is_node_lost(error):
-            raise NodeLost(f"The {retriever} search lost a node of the database: {error}") from error
-        raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
-    except DatabaseError as error:
-        raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error
 
 
 @contextmanager

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from retrieval.infrastructure import deadline
+from core import deadline
 
 
 def test_without_a_question_a_part_has_its_own_time():

@@ -1,34 +1,11 @@
-"""Counters that /metrics shows."""
+"""Counters of retrieval that /metrics shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import product
+from prometheus_client import Counter, Histogram
 
-from prometheus_client import Counter, Gauge, Histogram
-
+from core.metrics import counter
 from retrieval.types import Retriever
-
-
-def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
-    """What is the same whichever process of the site looks: the value that was set last counts for all of them."""
-    return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
-
-
-def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Show the counter from the start for these values of its labels: ``increase()`` does not see a first event that
-    also is the first sample.
-    """
-    for labels in product(*values):
-        counter.labels(*labels)
-
-
-def counter(name: str, documentation: str, **labels: Iterable[str]) -> Counter:
-    """A counter whose labels have these values, and no others."""
-    made = Counter(name, documentation, list(labels))
-    begin_at_zero(made, *labels.values())
-    return made
-
 
 SEARCH_SECONDS = Histogram(
     "ragsite_search_seconds",
@@ -53,12 +30,6 @@ REFORMULATION_FAILURES = Counter(
 )
 PROFILE_FAILURES = Counter(
     "ragsite_search_profile_failures", "Searches for which the published profile could not be read."
-)
-BREAKER_OPEN = Gauge(
-    "ragsite_breaker_open",
-    "1 while a part that failed repeatedly is left alone, by one web process at least.",
-    ["part"],
-    multiprocess_mode="livemax",
 )
 PAGES_RECOGNISED = counter(
     "ragsite_pages_recognised",

@@ -20,10 +20,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from retrieval.api.permissions import check_scopes
-from retrieval.exceptions import EmbeddingFailed, FilesUnavailable, SearchBusy, SearchUnavailable
-from retrieval.infrastructure import database, disk
-from retrieval.key_limits import Scope
+from core import database, disk
+from core.api.permissions import check_scopes
+from core.exceptions import ServiceUnavailable
+from core.key_limits import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -116,9 +116,9 @@ class ApiView(APIView):
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.message())
         match error:
-            case SearchBusy():
+            case ServiceUnavailable() if error.retry_after_seconds is not None:
                 return Busy(str(error), error.retry_after_seconds)
-            case SearchUnavailable() | FilesUnavailable() | EmbeddingFailed():
+            case ServiceUnavailable():
                 return Unavailable(str(error))
             case OperationalError() if database.is_node_lost(error):
                 logger.error("A node of the database did not answer an API request.", exc_info=error)

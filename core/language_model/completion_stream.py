@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from retrieval.exceptions import ModelFailed
+from core.exceptions import ModelFailed
 
 # An answer has some kilobytes. The limit keeps a server that never stops from filling the memory.
 LARGEST_RESPONSE_BYTES = 8 * 2**20

@@ -12,10 +12,10 @@ from django.conf import settings
 from django.db import models, transaction
 from django.utils.encoding import force_bytes
 
-from retrieval.exceptions import RetrievalError
+from core.exceptions import RagsiteError
 
 
-class SecretUnreadable(RetrievalError):
+class SecretUnreadable(RagsiteError):
     """None of the site's keys opens what was encrypted. For the admin who has to type it again."""
 
 

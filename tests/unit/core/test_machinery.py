@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.text.machinery import THOUGHTS, MachineryStream, remove_thoughts
+from core.language_model.machinery import THOUGHTS, MachineryStream, remove_thoughts
 
 CALL = '{"name": "ask_tables", "arguments": {"question": "How many?"}}'
 CUTS = pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])

@@ -23,8 +23,8 @@ from django.dispatch import Signal
 from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 
-from retrieval.exceptions import LeaseLost
-from retrieval.infrastructure.database import not_waiting
+from core.database import not_waiting
+from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 

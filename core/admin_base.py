@@ -1,0 +1,144 @@
+"""Base classes of admin pages, filters of their lists, and small pieces of their HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _t
+from django.views.decorators.http import require_POST
+
+from core.users import is_superuser
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
+
+
+class NamedValuesFilter(admin.AllValuesFieldListFilter):
+    """A filter by a column's values, in which the empty value has a label too."""
+
+    def choices(self, changelist: Any) -> Any:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or _t("(none)")}
+
+
+class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
+    """A filter by the objects that the rows visible to the user refer to."""
+
+    def has_output(self) -> bool:
+        return True
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Rows that the site writes and people only read."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    has_add_permission = has_delete_permission = has_change_permission
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Who could change the rows may apply the page's actions to them."""
+        return super().has_change_permission(request)
+
+
+class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Rows with texts of any collection: shown to superusers alone."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return is_superuser(request.user)
+
+    has_add_permission = has_change_permission = has_delete_permission = has_view_permission
+
+
+class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """An admin with pages of its own, whose object page shows more than the object's fields."""
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        """Only for a new collection: addresses contain the short name of an existing one."""
+        return {} if obj else dict(self.prepopulated_fields)
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """The context that the object page's template needs in addition to Django's."""
+        return {}
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        obj = kwargs.get("obj")
+        if obj is not None:
+            context = {**context, **self.page_context(request, obj)}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def render_page(
+        self, request: HttpRequest, template: str, title: str, context: dict[str, Any], status: int | None = None
+    ) -> TemplateResponse:
+        """Render a page that is not one of Django's own."""
+        shared = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "has_view_permission": self.has_view_permission(request),
+        }
+        page = f"admin/{self.opts.app_label}/{template}.html"
+        return TemplateResponse(request, page, {**shared, **context}, status=status)
+
+    def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
+        """The URL pattern of a button: a POST by users with all of the permissions."""
+        guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
+        return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
+
+
+class ConditionFilter(admin.SimpleListFilter):
+    """A filter whose choices are conditions; ``conditions`` maps the value in the address to label and condition."""
+
+    conditions: dict[str, tuple[str | StrPromise, Q]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(value, label) for value, (label, _condition) in self.conditions.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.conditions.get(self.value() or "")
+        return queryset if chosen is None else queryset.filter(chosen[1])
+
+
+def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
+    """A link to the admin's page of a row, or to the list of a model, ``narrowed`` by filters."""
+    names = f"admin:{target._meta.app_label}_{target._meta.model_name}"
+    if isinstance(target, Model):
+        address = reverse(f"{names}_change", args=[target.pk])
+    else:
+        address = f"{reverse(f'{names}_changelist')}?{urlencode(narrowed)}"
+    return format_html('<a href="{}">{}</a>', address, target if label is None else label)
+
+
+def badge(status: str, label: object) -> SafeString:
+    """A status as a coloured label with its name."""
+    return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
+
+
+def job_badge(job: Any, label: object = None) -> SafeString:
+    """The status of a job; between attempts, the failed attempt is shown."""
+    if job.status == job.Status.QUEUED and job.error:
+        return badge("failed", _t("failed, will be tried again"))
+    return badge(job.status, label or job.get_status_display())
+
+
+def count_deletion(
+    model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
+) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    """The content of Django's page of a deletion, as counts: thousands of passages are not listed one by one, and no
+    permission is checked for each.
+    """
+    counts = {str(model._meta.verbose_name_plural): len(objs)}
+    counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
+    return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

@@ -1,0 +1,73 @@
+"""Fields and serializers that refuse what they do not understand instead of converting or ignoring it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rest_framework import serializers
+
+LARGEST_ID = 2**63 - 1
+
+
+_MOST_NAMES, _LONGEST_NAME = 20, 100
+
+
+class KnownFieldsOnly(serializers.Serializer[Any]):
+    """A body whose unknown fields are refused by name: a misspelt field would otherwise have no effect.
+
+    ``ignored_fields`` are accepted and have no effect.
+    """
+
+    ignored_fields: ClassVar[frozenset[str]] = frozenset()
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
+            if unknown:
+                # Half a surrogate pair cannot be sent back.
+                names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]
+                raise serializers.ValidationError({name: ["Unknown field."] for name in names}, code="unknown_field")
+        return super().to_internal_value(data)
+
+
+class TextField(serializers.CharField):
+    """A string; other JSON types are not converted to one."""
+
+    default_error_messages = {"invalid": "This must be a string."}
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class SlugTextField(TextField, serializers.SlugField):
+    """A short name; a number is not converted to one."""
+
+
+class FlagField(serializers.BooleanField):
+    """True or false; other values are not converted."""
+
+    default_error_messages = {"invalid": "This must be true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class NameField(serializers.ChoiceField):
+    """One of a few names. The refusal lists them, and does not repeat the value sent."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if data == "" and self.allow_blank:
+            return ""
+        if not isinstance(data, str) or data not in self.choices:
+            names = ", ".join(str(name) for name in self.choices)
+            raise serializers.ValidationError(f"This must be one of {names}.")
+        return data
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    detail = serializers.CharField(help_text="One sentence.")

@@ -1,0 +1,44 @@
+"""Accounts, visitors, and the questions that every app asks about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+
+from core.key_limits import limits_of
+
+
+def is_active(user: Any) -> bool:
+    """Whether this is somebody with an account that is not switched off."""
+    return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
+
+
+def groups_of(user: Any) -> models.QuerySet[Group]:
+    """The groups of an account; none of one that was never saved."""
+    groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
+    return groups
+
+
+def is_superuser(user: Any) -> bool:
+    return is_active(user) and bool(getattr(user, "is_superuser", False))
+
+
+def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
+    """The user who did something; empty if the account was deleted."""
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
+    )
+
+
+def is_staff_with(user: Any, permission: str) -> bool:
+    """Whether ``user`` is an active member of staff who has the permission; superusers have all.
+
+    Of a user who came with an API key, whether the key's scopes let it be used, too.
+    """
+    limits = limits_of(user)
+    if limits is not None and not limits.permit(permission):
+        return False
+    return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))

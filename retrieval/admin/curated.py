@@ -1,0 +1,52 @@
+"""Admin pages and filters that show only the collections a member of staff may curate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from core.users import is_superuser
+from retrieval.models import Collection
+from retrieval.models.collection import CollectionQuerySet
+from retrieval.rights import seen_whole_by
+
+if TYPE_CHECKING:
+    pass
+
+
+class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    """Rows of collections that the user may curate. Other rows do not exist for the user, even by their ids."""
+
+    collection_path = "collection"
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return Collection.objects.curated_by(request.user)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        if is_superuser(request.user):
+            return rows
+        return rows.filter(**{f"{self.collection_path}__in": self.open_collections(request)})
+
+
+class WholeCollectionAdmin(CuratedAdmin):
+    """Rows that can reveal any document of their collection: shown only to users who may read all of them."""
+
+    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return seen_whole_by(request.user)
+
+
+class CollectionFilter(admin.RelatedFieldListFilter):
+    """A filter by the collections that the user may read; other names are hidden."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        readable = Collection.objects.readable_by(request.user).values("pk")
+        choices: list[tuple[str, Any]] = field.get_choices(include_blank=False, limit_choices_to={"pk__in": readable})
+        return choices
+
+    def has_output(self) -> bool:
+        """Shown also with only one collection: without it, Django would ignore the filter in links from other pages."""
+        return True

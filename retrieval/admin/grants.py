@@ -1,0 +1,46 @@
+"""The grants of a collection on its admin page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from retrieval.models import Collection, CollectionGrant
+
+if TYPE_CHECKING:
+    pass
+
+
+class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+    """The grants of a collection, for users who may change it."""
+
+    model = CollectionGrant
+    extra = 0
+    fields = ["group", "user", "role"]
+    verbose_name_plural = _("access of people and groups")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
+        # Django's own asks for a permission that no collection needs to know of.
+        return CollectionGrant.objects.select_related("group", "user")
+
+    def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
+        return may_manage(request, obj)
+
+    has_view_permission = has_add_permission = has_delete_permission = has_change_permission
+
+
+def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
+    """Whether the user may change the collection's settings and grants: by a grant as its manager, or, if staff need no
+    grant, by the permission to change collections.
+    """
+    has_permission = request.user.has_perm("retrieval.change_collection")
+    if collection is None or collection.pk is None:
+        return has_permission
+    managed = Collection.objects.filter(pk=collection.pk)
+    if has_permission:
+        return managed.managed_by(request.user).exists()
+    return managed.granted_to(request.user, CollectionGrant.Role.MANAGER).exists()

@@ -1,0 +1,105 @@
+"""Admin pages of documents and passages, which refuse changes while their collection has a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.actions import delete_selected
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from core.admin_base import PageAdmin, count_deletion
+from retrieval.admin.curated import CuratedAdmin
+from retrieval.documents.drafts.editing import changing, draft_of, reason_not_to_change
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Chunk, Document
+
+if TYPE_CHECKING:
+    pass
+
+
+class GuardedAdmin(PageAdmin, CuratedAdmin):
+    """Documents, or what is made of them."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
+        """A form that is sent is refused with the reason, by ``changing``."""
+        may = super().has_change_permission(request, obj)
+        return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except DocumentRejected as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(request.path)
+
+    def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, Any]:
+        document = obj.document if isinstance(obj, Chunk) else obj
+        in_draft = draft_of(document.collection)
+        instead = document.collection.drafts.open().first()
+        same = Document.objects.filter(collection=instead.working_copy_id, source=document.source) if instead else None
+        return {
+            "reason": find_reason(request, obj),
+            "in_draft": in_draft,
+            "draft_instead": instead,
+            "same_in_draft": same.first() if same is not None else None,
+            "has_drafts": request.user.has_perm("retrieval.view_draft"),
+        }
+
+
+class GuardedDeletionAdmin(GuardedAdmin):
+    """Documents, which can be deleted while their collection may be changed."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Document | None = None) -> bool:
+        may = super().has_delete_permission(request, obj)
+        return may and (obj is None or not find_reason(request, obj))
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        document = self.get_object(request, object_id)
+        if document is None or not super().has_delete_permission(request, document):
+            return super().delete_view(request, object_id, extra_context)
+        try:
+            with changing(document.collection_id):
+                return super().delete_view(request, object_id, extra_context)
+        except DocumentRejected as error:
+            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
+            return redirect("admin:retrieval_document_change", document.pk)
+
+    @admin.action(description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete"])
+    def delete_selected(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponse | None:
+        """Delete all of them, or none if one may not be deleted."""
+        try:
+            with changing(*queryset.order_by().values_list("collection", flat=True).distinct()):
+                return delete_selected(self, request, queryset)
+        except DocumentRejected as error:
+            self.message_user(request, _t("Nothing was deleted. %s") % error, messages.ERROR)
+            return None
+
+    def get_deleted_objects(
+        self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        return count_deletion(
+            Document, objs, Chunk.objects.filter(document__in=objs), may=self.has_delete_permission(request)
+        )
+
+
+def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
+    """Why the document may not be changed now; cached for the request, because the admin asks often."""
+    document = found.document if isinstance(found, Chunk) else found
+    known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
+    if document.collection_id not in known:
+        known[document.collection_id] = reason_not_to_change(document.collection)
+    return known[document.collection_id]

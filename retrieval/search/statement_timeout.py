@@ -1,0 +1,39 @@
+"""A time limit for what one retriever asks of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from django.db import DatabaseError, OperationalError
+from psycopg.errors import QueryCanceled
+
+from core import deadline
+from core.database import is_node_lost, statements_within
+from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.types import Retriever
+
+
+@contextmanager
+def statement_timeout(
+    retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
+    settings of the database that hold within it.
+
+    Raises: RetrieverFailed for that, and for any other trouble with the database.
+    """
+    seconds = deadline.seconds_left(seconds)
+    if not seconds:
+        raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")
+    try:
+        with statements_within(seconds, database_settings or {}):
+            yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
+        if is_node_lost(error):
+            raise NodeLost(f"The {retriever} search lost a node of the database: {error}") from error
+        raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
+    except DatabaseError as error:
+        raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error
