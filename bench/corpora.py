@@ -16,10 +16,11 @@ from bench.beir import CorpusDocument, TestSet
 from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, settle
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
-from retrieval import conf
+from retrieval import backends
 from retrieval.documents import extraction
 from retrieval.documents.ingestion import EMBEDDING_BATCH, LARGEST_CHUNK_TOKENS
 from retrieval.exceptions import DocumentRejected
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk
 from retrieval.models import ChunkEmbedding, Collection, Document, DocumentText, Embedder, Visibility
@@ -139,7 +140,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
         heading_path=(),
         content=content,
         content_hash=chunking.content_hash(content, ()),
-        token_count=conf.embedder().count_tokens([content])[0],
+        token_count=embedder_choice.embedder().count_tokens([content])[0],
         questions=(),
         vector=None,
     )
@@ -154,8 +155,8 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
         return text, ()
     # The title is embedded with each passage, so it counts in the chunk's budget.
     extracted = replace(extracted, title=title)
-    embedder = conf.embedder()
-    questions = conf.question_generator()
+    embedder = embedder_choice.embedder()
+    questions = backends.question_generator()
     spoken = language or identify_language(extracted.text)
     pieces = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     tokens = embedder.count_tokens([piece.text for piece in pieces])
@@ -200,7 +201,7 @@ def _with_vectors(
     keys, texts = list(missing), list(missing.values())
     for start in range(0, len(texts), EMBEDDING_BATCH):
         progress(start, len(texts))
-        vectors = conf.embedder().embed_documents(texts[start : start + EMBEDDING_BATCH])
+        vectors = embedder_choice.embedder().embed_documents(texts[start : start + EMBEDDING_BATCH])
         stored.update(zip(keys[start : start + EMBEDDING_BATCH], vectors, strict=True))
     return [
         replace(

@@ -6,15 +6,14 @@ import contextlib
 
 from celery import shared_task
 
-from chat import conf
-from chat.answering import model_trial
+from chat.answering import model_trial, writers
 from core.exceptions import ModelFailed
 
 
 @shared_task
 def try_model(name: str) -> None:
     """Try the language model of this name. A removed or unreachable model is tried when it is needed again."""
-    model = conf.language_models().get(name)
+    model = writers.language_models().get(name)
     if model is not None:
         with contextlib.suppress(ModelFailed):
             model_trial.try_model(model)

@@ -2,114 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 import os
 import random
 import re
-import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from http import HTTPStatus
-from ssl import SSLContext
 from typing import Any
 
-import httpcore2
 import httpx2
 
 from core import deadline
+from core.http_client import bounded_client
 
 logger = logging.getLogger(__name__)
-
-# An HTTP client whose requests end in time, however the server spends it.
-#
-# The library bounds each read alone: a server that sends a byte now and then (of a header, an extension of a chunk,
-# what a gzip begins with) holds a request as long as it likes. Here every read and write has what `deadline.limit`
-# leaves.
-
-
-@functools.cache
-def trusted_certificates() -> ssl.SSLContext:
-    """Certificates for all HTTP clients of the process; reading them takes tens of milliseconds. `SSL_CERT_FILE` names
-    others.
-    """
-    return httpx2.create_ssl_context()
-
-
-# A body is sent in pieces, each within the time that is left.
-_PIECE_BYTES = 4096
-
-Resolve = Callable[[str, int], Sequence[str]]
-
-
-def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
-    """A client that connects to the addresses that ``resolve`` gives for a host and a port, and to no others; at every
-    connection, so at each redirect too. ``options`` are those of `httpx2.Client`.
-
-    A request within `deadline.limit` that is late raises httpx2.TimeoutException.
-    """
-    client = httpx2.Client(verify=trusted_certificates(), **options)
-    for transport in (client._transport, *client._mounts.values()):
-        # One of its own would switch off the proxies that the environment names.
-        if isinstance(transport, httpx2.HTTPTransport):
-            transport._pool._network_backend = _BoundedBackend(resolve)
-    return client
-
-
-def _within(timeout: float | None) -> float | None:
-    """How long may be waited now. Raises: httpcore2.ReadTimeout when it is over."""
-    left = deadline.seconds_left(math.inf)
-    if left <= 0:
-        raise httpcore2.ReadTimeout("The whole request took too long.")
-    return timeout if math.isinf(left) else min(left, timeout or left)
-
-
-class _BoundedBackend(httpcore2.NetworkBackend):
-    def __init__(self, resolve: Resolve) -> None:
-        self._backend = httpcore2.SyncBackend()
-        self._resolve = resolve
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        failure: Exception | None = None
-        for address in self._resolve(host, port):
-            try:
-                stream = self._backend.connect_tcp(address, port, _within(timeout), local_address, socket_options)
-                return _BoundedStream(stream)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-        raise failure or httpcore2.ConnectError(f"{host} has no address.")
-
-
-class _BoundedStream(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream) -> None:
-        self._stream = stream
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _within(timeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE_BYTES):
-            self._stream.write(buffer[start : start + _PIECE_BYTES], _within(timeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _within(timeout)))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
 
 # What a server says of a request, as it may be logged and shown: not what it was sent.
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat import conf as chat_conf
+from chat.answering import writers
 from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
 from evaluation.figures import fixed
@@ -255,7 +255,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
     Returns whether it is measured first.
     """
-    if not chat_conf.language_models() or not instruction_gates(version.collection_id):
+    if not writers.language_models() or not instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""

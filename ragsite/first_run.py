@@ -19,8 +19,9 @@ from django.db import transaction
 
 from core.exceptions import RagsiteError
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
-from retrieval import conf
+from retrieval import backends
 from retrieval.documents.file_loading import Counts, ingest_paths
+from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.management.prepared import migrate
 from retrieval.models import Collection
@@ -62,14 +63,14 @@ def prepare() -> tuple[str, str] | None:
 
 
 def _prepare_model(say: Callable[[str], None]) -> None:
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     # What is converted already, this process need not open: the one that forks all others does.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
     if profile.is_reranked:
         try:
-            conf.reranker(profile.reranker).prepare(say)
+            backends.reranker(profile.reranker).prepare(say)
         except (RagsiteError, ImproperlyConfigured) as error:
             say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
 

@@ -36,8 +36,8 @@ from core.exceptions import RagsiteError
 from ragsite.celery import app as celery_app
 from ragsite.machine import end_with
 from ragsite.operations import shared_metrics
-from retrieval import conf
 from retrieval.documents import sandbox
+from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
@@ -256,7 +256,7 @@ def load_model() -> None:
     """Open the embedder for forks to share, when the database is there: it says whose vectors are stored."""
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
-        if notice := conf.embedder_notice():
+        if notice := embedder_choice.embedder_notice():
             logger.warning("%s", notice)
     except (RagsiteError, ImproperlyConfigured):
         pass  # the log says so already
@@ -266,7 +266,7 @@ def load_model() -> None:
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
     """Take ``step``, if the embedder runs in this process. What is wrong with it, /readyz says, and each answer."""
     try:
-        embedder = conf.embedder()
+        embedder = embedder_choice.embedder()
         if isinstance(embedder, OnnxEmbedder):
             step(embedder)
     except (RagsiteError, ImproperlyConfigured, OSError) as error:

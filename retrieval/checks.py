@@ -9,9 +9,10 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
-from retrieval import conf
+from retrieval import backends
 from retrieval.documents import sandbox
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index import embedder_choice
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.profile_settings import NO_RERANKER
 
@@ -19,7 +20,7 @@ from retrieval.profile_settings import NO_RERANKER
 @register()
 def backends_can_be_made(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
-    for build in (conf.new_embedder, conf.question_generator, conf.reformulator):
+    for build in (embedder_choice.new_embedder, backends.question_generator, backends.reformulator):
         try:
             build()
         except ImproperlyConfigured as error:
@@ -33,7 +34,7 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
     """Warn if the embedder has no thresholds."""
     try:
-        name = conf.new_embedder().name
+        name = embedder_choice.new_embedder().name
         if calibration_of(name) is None:
             return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
@@ -51,7 +52,7 @@ def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
         )
     for name in settings.RERANKERS:
         try:
-            conf.reranker(name)
+            backends.reranker(name)
         except ImproperlyConfigured as error:
             messages.append(Error(f"Reranker {name}: {error}", id="retrieval.E006"))
     return messages

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from bench.answers.sets import Question, QuestionKind
 from bench.reporting import Report
 from bench.statistics import refusal_precision
-from chat import conf
+from chat.answering import writers
 from chat.types import Failed
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.agreement import holds_answer
@@ -120,7 +120,7 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     if searched is not None and searched.trace.degraded:
         missing = ", ".join(searched.trace.degraded)
         raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
-    if completed.generator not in ("", await sync_to_async(conf.writer_name)()):
+    if completed.generator not in ("", await sync_to_async(writers.writer_name)()):
         raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
     # A question that is not searched has no sources.
     sources = searched.sources if searched is not None else ()

@@ -11,7 +11,7 @@ from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk
 from retrieval.index.vector_index import build_index, drop_index
@@ -111,5 +111,5 @@ def _embedded_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
     embedded = []
     for topic in range(texts.TOPICS):
         report("embedding samples", topic, texts.TOPICS)
-        embedded.append(conf.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
+        embedded.append(embedder_choice.embedder().embed_documents(corpus.samples(topic, SAMPLES)))
     return embedded

@@ -28,7 +28,7 @@ from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedba
 from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSource, VerifiedCitation
 from core.exceptions import RagsiteError
 from core.jobs import sweeping
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk, DocumentText
@@ -125,7 +125,7 @@ def _candidates(
 
 def nearest(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
     """The wordings with their cosine ``distance`` from a unit vector of the site's embedder, the nearest first."""
-    of_embedder = wordings.filter(embedder=conf.embedder().name, embedding__isnull=False)
+    of_embedder = wordings.filter(embedder=embedder_choice.embedder().name, embedding__isnull=False)
     return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
 
 
@@ -246,7 +246,7 @@ def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
     embedded later.
     """
     try:
-        name = conf.embedder().name
+        name = embedder_choice.embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):
             wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
             wording.save(update_fields=["embedding", "embedder"])

@@ -23,7 +23,7 @@ from chat.answering.verification import is_foreign
 from chat.answering.words import stem_set, stem_weight, stems
 from chat.types import ContextSource
 from core.exceptions import RagsiteError
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
@@ -264,7 +264,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         return first[0]
     first = first[:MOST_COMPARED]
     try:
-        vectors = np.asarray(conf.embedder().embed_documents([text_to_encode(unit) for unit in first]))
+        vectors = np.asarray(embedder_choice.embedder().embed_documents([text_to_encode(unit) for unit in first]))
         return first[int(np.argmax(vectors @ encode_query(question)))]
     except RagsiteError as error:
         logger.warning("The first place of a passage is marked, because the embedder does not answer: %s", error)

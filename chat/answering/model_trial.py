@@ -16,7 +16,7 @@ from asgiref.sync import async_to_sync
 from celery import current_app
 from django.utils import timezone
 
-from chat import conf
+from chat.answering import writers
 from chat.answering.citations import find_markers
 from chat.answering.prompts import RULES, estimated_tokens, quote_result
 from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
@@ -93,7 +93,7 @@ def uses_functions(name: str) -> bool:
     """Whether the language model of this name passed its trial. For an untried model, this starts the trial in the
     background and returns False until it has passed.
     """
-    model = conf.language_models().get(name)
+    model = writers.language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})

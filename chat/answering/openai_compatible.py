@@ -28,7 +28,7 @@ from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_client import CompletionClient, Request
 from core.language_model.completion_stream import CALLS, FILTERED, LENGTH
 from core.language_model.machinery import MachineryStream
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
@@ -271,4 +271,4 @@ def _ends_within_sentence(text: str) -> bool:
 
 
 def _encode(texts: Sequence[str]) -> np.ndarray:
-    return np.asarray(conf.embedder().embed_documents(texts))
+    return np.asarray(embedder_choice.embedder().embed_documents(texts))

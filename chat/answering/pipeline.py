@@ -12,7 +12,7 @@ from typing import TypeVar
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
-from chat import conf
+from chat.answering import writers
 from chat.answering.approved_answers import find_given, split_text
 from chat.answering.citations import Marker
 from chat.answering.evidence import Evidence, unknown_names, weigh
@@ -315,7 +315,7 @@ def _choose_generator(
     # What was computed over a table is right as it stands: no model retells it.
     if draft.computed is None:
         try:
-            generator = conf.generator(model)
+            generator = writers.generator(model)
         except ModelFailed as error:
             MODEL_FAILURES.inc()
             logger.warning("The documents are quoted: %s", error)

@@ -22,10 +22,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.answering.citations import MARKER, Marker, find_markers
+from chat.answering.writers import choosable_models
 from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for
 from chat.api.serializers import AnswerSerializer, QuestionChoiceSerializer
-from chat.conf import choosable_models
 from chat.models import Answer, Conversation
 from chat.pages.answer_text import whole_text
 from chat.streaming import payloads, readers, sse

@@ -25,11 +25,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from chat.answering.writers import choosable_models
 from chat.api.endpoints import AskersView
-from chat.conf import choosable_models
 from core.api.fields import KnownFieldsOnly, NameField, TextField
 from core.key_limits import Scope
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.models import Collection
 from retrieval.search.pipeline import place_to_search
@@ -155,7 +155,7 @@ def models_for(user: Any) -> list[dict[str, Any]]:
 
 def embedding_model() -> dict[str, Any]:
     """The embedder's id. It names the vector space: vectors of different ids cannot be compared."""
-    return _model(conf.embedder().name, _("Embeddings"))
+    return _model(embedder_choice.embedder().name, _("Embeddings"))
 
 
 def _model(name: str, title: str, created: int = 0) -> dict[str, Any]:
@@ -196,8 +196,8 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
             raise ValidationError("This must be a text, or a list of texts, none empty. Lists of tokens are not read.")
         if not 1 <= len(texts) <= MOST_EMBEDDED:
             raise ValidationError(f"This must have between 1 and {MOST_EMBEDDED} texts.")
-        most = conf.embedder().max_tokens
-        for position, count in enumerate(conf.embedder().count_tokens(texts)):
+        most = embedder_choice.embedder().max_tokens
+        for position, count in enumerate(embedder_choice.embedder().count_tokens(texts)):
             if count > most:
                 raise ValidationError(f"Text {position} has {count} tokens; the model reads at most {most}.")
         return texts
@@ -217,8 +217,8 @@ class EmbeddingRequestSerializer(KnownFieldsOnly):
     )
 
     def validate_dimensions(self, value: int | None) -> int | None:
-        if value not in (None, conf.embedder().dimension):
-            raise ValidationError(f"Vectors of this model have {conf.embedder().dimension} dimensions.")
+        if value not in (None, embedder_choice.embedder().dimension):
+            raise ValidationError(f"Vectors of this model have {embedder_choice.embedder().dimension} dimensions.")
         return value
 
 
@@ -241,7 +241,7 @@ class EmbeddingsView(OpenAIView):
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
-        embedder = conf.embedder()
+        embedder = embedder_choice.embedder()
         if fields["model"] != embedder.name:
             raise ModelNotFound(
                 fields["model"], f"{{!r}} makes no vectors on this site: the model is {embedder.name!r}."

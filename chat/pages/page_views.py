@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chat.answering.writers import choosable_models
 from chat.budgets import budget_of
-from chat.conf import choosable_models
 from chat.conversations import rights
 from chat.conversations.listing import list_newest
 from chat.conversations.reach import own_conversations

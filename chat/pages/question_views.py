@@ -20,8 +20,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retarget
 
+from chat.answering.writers import choosable_models
 from chat.budgets import QuestionThrottle
-from chat.conf import choosable_models
 from chat.conversations import rights
 from chat.conversations.reach import find_readable, own_answers, stoppable_answers, visitor_of
 from chat.exceptions import AskLater, InvalidQuestion

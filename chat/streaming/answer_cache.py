@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import get_language
 
-from chat import conf
+from chat.answering import writers
 from chat.answering.approved_answers import version_of
 from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
@@ -68,8 +68,8 @@ def build_key(
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
     profile = profile_for(subject)
-    writer = writer or conf.writer_name()
-    model = conf.language_models().get(writer)
+    writer = writer or writers.writer_name()
+    model = writers.language_models().get(writer)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, Any] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],

@@ -15,7 +15,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat import budgets, conf
+from chat import budgets
+from chat.answering import writers
 from chat.conversations import rights
 from chat.conversations.reach import conversations_of_nobody
 from chat.exceptions import InvalidQuestion
@@ -68,7 +69,7 @@ def begin(
     limits = limits_of(user)
     if method and method not in {*SearchMethod, "default"}:
         raise InvalidQuestion(_("There is no search method named “%s”.") % method[:40], field="method")
-    models = conf.language_models(user)
+    models = writers.language_models(user)
     if model and model not in models:
         raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
     with _place_in_queue(caller) as answer_id, transaction.atomic():

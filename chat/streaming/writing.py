@@ -23,8 +23,8 @@ from django.conf import settings
 from django.db import DatabaseError, OperationalError, transaction
 from django.utils.translation import gettext as _
 
-from chat import budgets, conf
-from chat.answering import pipeline
+from chat import budgets
+from chat.answering import pipeline, writers
 from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import turns_before
@@ -173,7 +173,7 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
         yield Failed(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer = await in_database(lambda: conf.writer_for(rights.asker_of(answer), answer.model))()
+        writer = await in_database(lambda: writers.writer_for(rights.asker_of(answer), answer.model))()
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return

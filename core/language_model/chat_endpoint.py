@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import httpx2
 
 from core.exceptions import ImproperModel
-from core.model_server import Resolve, parsed_url
+from core.http_client import Resolve
+from core.model_server import parsed_url
 
 
 @dataclass(frozen=True, slots=True)

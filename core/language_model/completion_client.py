@@ -15,15 +15,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpcore2
 import httpx2
 from django.utils.http import parse_http_date_safe
 
 from core.breaker import Breaker, BreakerState, Open
 from core.exceptions import ModelFailed, RagsiteError
+from core.http_client import async_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_stream import LENGTH, Delta, deltas
-from core.model_server import Resolve, refusal, trusted_certificates, without_key, without_request
+from core.model_server import refusal, without_key, without_request
 from core.tracing import span
 
 logger = logging.getLogger(__name__)
@@ -124,23 +124,6 @@ class KnownModel:
 
 
 _KNOWN: dict[tuple[str, str], KnownModel] = {}
-
-
-class _CheckedBackend(httpcore2.AnyIOBackend):
-    """Connects only to the addresses that ``resolve`` returns."""
-
-    def __init__(self, resolve: Resolve) -> None:
-        self._resolve = resolve
-
-    async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        failure: Exception | None = None
-        addresses = await asyncio.to_thread(self._resolve, host, port)
-        for address in addresses:
-            try:
-                return await super().connect_tcp(address, port, *args, **options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-        raise failure or httpcore2.ConnectError(f"{host} has no address.")
 
 
 @dataclass(slots=True)
@@ -267,10 +250,7 @@ class CompletionClient:
     async def _post(self, body: dict[str, Any]) -> AsyncGenerator[Delta, None]:
         endpoint = self.endpoint
         timeout = httpx2.Timeout(None, connect=min(10.0, self.silence_seconds))
-        async with httpx2.AsyncClient(timeout=timeout, verify=trusted_certificates()) as client:
-            if endpoint.resolve is not None:
-                # Direct connections alone: where the environment names a proxy, that one connects.
-                client._transport._pool._network_backend = _CheckedBackend(endpoint.resolve)  # type: ignore[attr-defined]
+        async with async_client(endpoint.resolve, timeout=timeout) as client:
             try:
                 async with client.stream("POST", endpoint.url, json=body, headers=endpoint.headers) as response:
                     if response.status_code != httpx2.codes.OK:

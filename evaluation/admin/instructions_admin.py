@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat import conf as chat_conf
+from chat.answering import writers
 from chat.models import CollectionInstructions
 from chat.pages.rendering import answer_html
 from chat.types import Completed
@@ -96,7 +96,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return {
             "version": obj,
             "state": self.state(obj),
-            "has_model": bool(chat_conf.language_models()),
+            "has_model": bool(writers.language_models()),
             "sets": [policy.evaluation_set for policy in gates.instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
         }
@@ -140,7 +140,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         suggested = {f"question_{at}": text for at, text in enumerate(_suggest_questions(request.user, collection), 1)}
         form = PreviewForm(request.POST or None, initial=suggested)
         rows: list[tuple[str, list[_Shown | None]]] = []
-        if chat_conf.language_models() and form.is_valid():
+        if writers.language_models() and form.is_valid():
             questions = list(filter(None, form.cleaned_data.values()))
             texts = (active.text if active else "", version.text)
             with deadline.limit(settings.QUESTION_SECONDS):

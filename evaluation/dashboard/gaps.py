@@ -21,7 +21,7 @@ from chat.conversations.rights import rights_of
 from chat.models import ApprovedAnswer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.closeness import MINILM, current_calibration
 from retrieval.models import Collection, Document
 from retrieval.rights import narrowing_key
@@ -220,7 +220,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     asked, total = unanswered(scope)
     if not asked:
         return GapReport()
-    name = conf.embedder().name
+    name = embedder_choice.embedder().name
     # The gaps of one viewer may name documents that another may not read.
     rights = rights_of(scope.viewer)
     whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
@@ -232,7 +232,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
         return kept
     words = wordings(asked)
     try:
-        vectors = conf.embedder().embed_documents(words)
+        vectors = embedder_choice.embedder().embed_documents(words)
     except RagsiteError as error:
         logger.warning("Unanswered questions are not grouped, because the embedder does not answer: %s", error)
         return GapReport(read=len(asked), total=total, error=str(error))

@@ -21,9 +21,8 @@ from evaluation.embedder_trials.known_embedders import find_known
 from evaluation.embedder_trials.progress import StintOver, TrialProgress
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
-from retrieval import conf
 from retrieval.exceptions import ImproperEmbedder, NotFitted
-from retrieval.index import closeness, reembedding
+from retrieval.index import closeness, embedder_choice, reembedding
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxEmbedder
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
         # The candidate takes hundreds of MiB, and this process does not need it before the switch.
-        conf.forget_candidates()
+        embedder_choice.forget_candidates()
     trial.refresh_from_db()
     return trial
 
@@ -78,7 +77,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
     progress.begin(Step.ENCODE)
     row = reembedding.encode_passages(candidate, progress, trial.options)
     trial.write(embedder=row)
-    with conf.searching_with(candidate):
+    with embedder_choice.searching_with(candidate):
         if was_at is not Step.MEASURE:
             progress.begin(Step.FIT)
             trial.not_fitted = _fit_thresholds(trial, progress)
@@ -95,7 +94,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     if "built_in" not in options:
         # This call downloads the files into the cache, where all processes find them.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
-    candidate = conf.chosen_embedder(options)
+    candidate = embedder_choice.chosen_embedder(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
         # One thread leaves the other processors to readers.
@@ -108,7 +107,7 @@ def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
 
     An embedder that is delivered with the site has thresholds already.
     """
-    if conf.embedder().name in closeness.BUILT_IN:
+    if embedder_choice.embedder().name in closeness.BUILT_IN:
         return ""
     known = find_known(trial.options["model"])
     try:

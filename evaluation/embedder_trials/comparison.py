@@ -15,8 +15,7 @@ from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, 
 from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_reranker
 from evaluation.sets.resolution import measured_questions
 from evaluation.statistics import mean_interval
-from retrieval import conf
-from retrieval.index import closeness
+from retrieval.index import closeness, embedder_choice
 from retrieval.profile_settings import METHOD_WEIGHTS
 from retrieval.search.profiles import NamedProfile, active_profile
 from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
@@ -57,10 +56,10 @@ def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict
     ):
         choosing = [(each, questions[::2]) for each, questions in asked]
         judging = [(each, questions[1::2]) for each, questions in asked if questions[1:]]
-        with conf.searching_with(candidate):
+        with embedder_choice.searching_with(candidate):
             weight = _choose_weight(choosing, profile, progress)
     before = [_ask(each, questions, profile, progress) for each, questions in judging]
-    with conf.searching_with(candidate):
+    with embedder_choice.searching_with(candidate):
         tuned = profile if weight is None else _weighted(profile, weight)
         after = [_ask(each, questions, tuned, progress) for each, questions in judging]
     names = [str(evaluation_set) for evaluation_set, _ in judging]

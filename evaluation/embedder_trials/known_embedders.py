@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
 
-from retrieval import conf
+from retrieval.index import embedder_choice
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
@@ -45,7 +45,7 @@ KNOWN = (
         label="multilingual-e5-small",
         languages=_MANY,
         licence="MIT",
-        options={"built_in": conf.MULTILINGUAL_E5},
+        options={"built_in": embedder_choice.MULTILINGUAL_E5},
         dimension=384,
         is_multilingual=True,
         file_megabytes=72,

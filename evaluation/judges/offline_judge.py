@@ -17,7 +17,7 @@ from chat.pages.rendering import reason_label
 from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.closeness import current_calibration, missing_calibration
 from retrieval.text.sentences import split_sentences
 
@@ -194,7 +194,7 @@ class OfflineJudge:
         if self._verified is None:
             try:
                 # Without it, `verify` would report every sentence as one in another language.
-                conf.embedder().embed_query(case.question)
+                embedder_choice.embedder().embed_query(case.question)
             except RagsiteError as error:
                 raise _without_embedder(error) from error
             self._verified = verify(case.answer, case.sources, case.markers)
@@ -205,8 +205,8 @@ def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Releva
     """Raises: JudgeUnavailable, also if no thresholds were fitted for the embedder."""
     calibration = current_calibration()
     if calibration is None:
-        raise JudgeUnavailable(missing_calibration(conf.embedder().name))
-    return relevancies(question, texts, conf.embedder().embed_documents, calibration)
+        raise JudgeUnavailable(missing_calibration(embedder_choice.embedder().name))
+    return relevancies(question, texts, embedder_choice.embedder().embed_documents, calibration)
 
 
 def _without_embedder(error: RagsiteError) -> JudgeUnavailable:

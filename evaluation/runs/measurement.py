@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from chat import conf as chat_conf
+from chat.answering import writers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.pipeline import answer
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed, VerifiedCitation
@@ -24,7 +24,7 @@ from evaluation.runs import agreement
 from evaluation.runs.results import measure_of
 from evaluation.sets.resolution import resolve
 from evaluation.statistics import METRICS, TOP_K, judged_ranking
-from retrieval import conf as retrieval_conf
+from retrieval import backends
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import NO_RERANKER
 from retrieval.search.pipeline import search
@@ -73,7 +73,7 @@ def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
 def prepare_reranker(name: str) -> None:
     """Load the reranker's model, which may take longer than a search may."""
     if name != NO_RERANKER:
-        retrieval_conf.reranker(name).prepare()
+        backends.reranker(name).prepare()
 
 
 class SearchMeasurement:
@@ -191,7 +191,7 @@ class AnswerMeasurement:
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
-        self._generator = chat_conf.writer_name()
+        self._generator = writers.writer_name()
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from chat import conf as chat_conf
+from chat.answering import writers
 from chat.answering.prompts import PROMPT_VERSION
 from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
@@ -88,5 +88,5 @@ def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:
         return of_search
-    prompt = PROMPT_VERSION if chat_conf.generator() is not None else None
-    return {**of_search, "generator": chat_conf.writer_name(), "prompt_version": prompt}
+    prompt = PROMPT_VERSION if writers.generator() is not None else None
+    return {**of_search, "generator": writers.writer_name(), "prompt_version": prompt}

@@ -17,6 +17,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any
 
+from celery import current_app
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage
 from django.db import DatabaseError, connection, connections
@@ -35,11 +36,10 @@ from core.exceptions import FilesUnavailable
 from core.jobs import Job, count_queued, is_due
 from evaluation.models import EvaluationRun, Judgement
 from ragsite import local_model
-from ragsite.celery import app as celery_app
-from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import last_counts
 from retrieval.documents.storage import document_files
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import searches_former
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.distribution import nodes as cluster_nodes
@@ -229,7 +229,7 @@ def queues() -> list[Queue]:
     for name, length, since in counts[0].union(*counts[1:], all=True):
         lengths[name] += length
         oldest[name] = max(oldest.get(name, 0.0), (now - (since or now)).total_seconds())
-    if celery_app.conf.broker_url.startswith("pgmq:"):
+    if current_app.conf.broker_url.startswith("pgmq:"):
         lengths["maintenance"], oldest["maintenance"] = count_queued("maintenance")
     return [Queue(name, lengths[name], oldest.get(name, 0.0)) for name in LATE_AFTER]
 
@@ -317,7 +317,7 @@ def embedder() -> Finding:
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
-        configured = conf.embedder()
+        configured = embedder_choice.embedder()
         configured.embed_query("ready")
     except Exception:  # whatever keeps a backend from answering, the search goes on without it
         logger.exception("The embedder does not work.")
@@ -329,7 +329,7 @@ def embedder() -> Finding:
         return Finding(state, "The stored vectors are another embedder's: run `manage.py reembed`.")
     if calibration_of(configured.name) is None:
         return Finding(detail=missing_calibration(configured.name))
-    return Finding(detail=conf.embedder_notice() or configured.name)
+    return Finding(detail=embedder_choice.embedder_notice() or configured.name)
 
 
 def search_profile() -> Finding:
@@ -346,7 +346,7 @@ def search_profile() -> Finding:
 
 def broker() -> Finding:
     try:
-        with celery_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
+        with current_app.connection_for_write(connect_timeout=BROKER_TIMEOUT_SECONDS) as link:
             try:
                 link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
             except Exception:

@@ -25,7 +25,7 @@ BUILT_IN_EMBEDDERS = {
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
 _query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|")
-# Empty without a name: which of the built-in ones it is then, `retrieval.conf` decides.
+# Empty without a name: which of the built-in ones it is then, `retrieval.index.embedder_choice` decides.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
     EMBEDDER = _backend(

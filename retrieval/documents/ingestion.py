@@ -25,7 +25,7 @@ from core import disk
 from core.database import is_node_lost
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
 from core.jobs import acquire_lease, enqueue, heartbeat
-from retrieval import conf
+from retrieval import backends
 from retrieval.documents import formats, submission
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
 from retrieval.documents.recognition.pages import forget_pages, recognise_pages, why_not
@@ -38,6 +38,7 @@ from retrieval.documents.submission import (
     submit_members,
 )
 from retrieval.exceptions import DocumentRejected, ImproperEmbedder
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, replace_chunks
 from retrieval.media_types import PDF
@@ -236,7 +237,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
 
 def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
     """Raises: DocumentRejected for a document without text, and for one that would be too many passages."""
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
         raise DocumentRejected(f"{document.source} holds no text: if it is a scan, run text recognition (OCR) first.")
@@ -272,8 +273,8 @@ def _make_chunks(
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
     """What is written of each passage: ``vectors`` are those of the ``fresh`` ones, in the same order."""
-    tokens = conf.embedder().count_tokens([chunk.text for chunk in text_chunks])
-    questions = conf.question_generator()
+    tokens = embedder_choice.embedder().count_tokens([chunk.text for chunk in text_chunks])
+    questions = backends.question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]
     blocks = find_blocks(extracted.text, headings, is_code=formats.is_code(extracted.media_type))
     block_rows = rows_touching(blocks, [(chunk.start, chunk.end) for chunk in text_chunks])
@@ -301,7 +302,7 @@ def _make_chunks(
 
 def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:
     """One vector a text, in order; progress goes to the caller and to the document's row."""
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     vectors: list[Vectors] = []
     for start in range(0, len(texts), EMBEDDING_BATCH):
         vectors.extend(embedder.embed_documents(texts[start : start + EMBEDDING_BATCH]))

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from core import disk
 from core.exceptions import FilesUnavailable, RagsiteError
 from core.jobs import enqueue_on_commit
-from retrieval import conf
+from retrieval import backends
 from retrieval.documents import formats
 from retrieval.documents.deletion import forget_files
 from retrieval.documents.drafts.editing import changing
@@ -112,7 +112,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
         title,
         # A model's questions are worth another reading.
-        *([generator.name] if (generator := conf.question_generator()) else []),
+        *([generator.name] if (generator := backends.question_generator()) else []),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

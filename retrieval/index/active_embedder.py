@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from core.database import fetch
 from core.exceptions import RagsiteError
 from core.recent import Recent
-from retrieval import conf
 from retrieval.exceptions import ImproperEmbedder
+from retrieval.index import embedder_choice
 from retrieval.index.vector_index import create_index
 from retrieval.metrics import QUERY_ENCODINGS
 from retrieval.models import Embedder
@@ -41,7 +41,7 @@ def encode_query(text: str) -> Vectors:
 
     Raises: EmbeddingFailed.
     """
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     known = _queries.get((embedder.name, text))
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
@@ -62,7 +62,7 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
 
     Raises: EmbeddingFailed.
     """
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
     new = [name for name in dict.fromkeys(names) if name not in kept]
     for name, vector in zip(new, embedder.embed_documents(new) if new else (), strict=True):
@@ -80,8 +80,8 @@ def active_embedder() -> Embedder:
 
     Raises: ImproperEmbedder when the configured one differs from the one whose vectors are stored.
     """
-    configured = conf.embedder()
-    if conf.tried_embedder() is not None:
+    configured = embedder_choice.embedder()
+    if embedder_choice.tried_embedder() is not None:
         return _tried_row(configured)
     active = _stored()
     if active is None:
@@ -115,7 +115,7 @@ def searched_embedder() -> Embedder:
     try:
         return active_embedder()
     except ImproperEmbedder:
-        configured = conf.embedder()
+        configured = embedder_choice.embedder()
         is_former = _served.get(configured.name)
         if is_former is None and not django_settings.EMBEDDER:
             # This process took the embedder that was active when it started.
@@ -144,7 +144,7 @@ def _adopt() -> None:
 
     def adopt() -> None:
         try:
-            conf.adopt_chosen()
+            embedder_choice.adopt_chosen()
         except (RagsiteError, ImproperlyConfigured) as error:
             logger.warning("The chosen embedder cannot be opened: %s", error)
         finally:
@@ -162,7 +162,7 @@ def searches_former(embedder: str) -> bool:
 
 def lags(collections: Sequence[int]) -> bool:
     """Whether this process searches former vectors, and passages of the collections were read since then."""
-    configured = conf.embedder().name
+    configured = embedder_choice.embedder().name
     if not searches_former(configured):
         return False
     # The newest passage is looked for among all: ids grow, and the index over them is read from its end.

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.db import DatabaseError
 
-from retrieval import conf
 from retrieval.exceptions import NotFitted
+from retrieval.index import embedder_choice
 from retrieval.models import Chunk, EmbedderCalibration
 from retrieval.text.chunking import embedding_text
 
@@ -83,7 +83,7 @@ forget_calibrations = _kept.clear
 
 def current_calibration() -> Calibration | None:
     """The calibration of the configured embedder; None, with a warning in the log, when nothing was fitted for it."""
-    return calibration_of(conf.embedder().name)
+    return calibration_of(embedder_choice.embedder().name)
 
 
 def calibration_of(embedder: str) -> Calibration | None:
@@ -101,7 +101,7 @@ def calibration_of(embedder: str) -> Calibration | None:
 
 def uncalibrated_embedder() -> str:
     """The name of the configured embedder when nothing was fitted for it; empty otherwise."""
-    return "" if current_calibration() is not None else conf.embedder().name
+    return "" if current_calibration() is not None else embedder_choice.embedder().name
 
 
 def missing_calibration(embedder: str) -> str:
@@ -143,7 +143,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     its first canonical question, or the innermost heading above it. Raises: NotFitted if the embedder is built in, if
     there are too few passages, or if the vectors do not separate them; EmbeddingFailed.
     """
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     if embedder.name in BUILT_IN:
         raise NotFitted("The thresholds of a built-in model are shipped: there is nothing to fit.")
     material = _load_material()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import copy_vectors
 from retrieval.index.vector_index import build_index, drop_index
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Embedder
@@ -24,11 +24,11 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Encode all passages with :func:`conf.new_embedder`, make it the searched one, and return its row.
+    """Encode all passages with :func:`embedder_choice.new_embedder`, make it the searched one, and return its row.
 
     Raises: EmbeddingFailed.
     """
-    wanted = conf.new_embedder()
+    wanted = embedder_choice.new_embedder()
     return switch(encode_passages(wanted, report), wanted, report)
 
 

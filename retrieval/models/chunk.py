@@ -81,7 +81,7 @@ class Chunk(models.Model):
 class Embedder(models.Model):
     """A vector space: a model, at a precision, with a width. Exactly one is searched at a time.
 
-    ``options`` describe how the embedder is made if it was chosen in the admin (`retrieval.conf.chosen_embedder`).
+    ``options`` describe how the embedder is made if it was chosen in the admin (``embedder_choice.chosen_embedder``).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)

@@ -27,7 +27,7 @@ from core.database import give_connections_back
 from core.exceptions import RagsiteError
 from core.metrics import begin_at_zero
 from core.tracing import annotate, span
-from retrieval import conf
+from retrieval import backends
 from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
 from retrieval.index.active_embedder import lags
 from retrieval.index.closeness import current_calibration
@@ -113,7 +113,7 @@ def _score_with_reranker(
     ends_at = time.monotonic() + seconds
     try:
         judged = [
-            (weight, conf.reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
+            (weight, backends.reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
             for query, weight in queries.items()
         ]
         in_all = set(chunk_ids).intersection(*(scores for _, scores in judged))
@@ -248,7 +248,7 @@ def search(
         tuned = _use_embedder_weights(tuned)
     if reranker is not None:
         tuned = replace(tuned, reranker=reranker)
-    reformulation, reformulator = None, conf.reformulator()
+    reformulation, reformulator = None, backends.reformulator()
     joined_with: Sequence[Turn] = ()
     if tuned.reformulate:
         reformulation = Reformulation(searched, changed=False, reason="", by="rules")

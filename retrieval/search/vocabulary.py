@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import cdist
 
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.term_statistics import by_configuration, frequencies_in, lexemes_of, passages_in, tokens_of
 from retrieval.models import Chunk, Document
 from retrieval.models.document import seen_by
@@ -273,11 +273,11 @@ class CollectionVocabulary:
         # A model's tokenizer has the frequent words of its languages whole, and no misspelt ones.
         stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
         forms = [word, *(form for stem in stems if len(stem) >= SHORTEST_BEGINNING for form in (stem, f"{stem}e"))]
-        return 1 in conf.embedder().count_tokens(forms)
+        return 1 in embedder_choice.embedder().count_tokens(forms)
 
     @property
     def knows_words(self) -> bool:
-        return conf.embedder().count_tokens([_LONG_WORD]) == [1]
+        return embedder_choice.embedder().count_tokens([_LONG_WORD]) == [1]
 
     def near(self, word: str) -> list[NearWord]:
         typed, passages = word.lower(), passages_in(self._collections)

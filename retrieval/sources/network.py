@@ -23,7 +23,7 @@ from lxml import etree
 
 from core import deadline
 from core.encryption import origin_of
-from core.model_server import bounded_client
+from core.http_client import bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,

@@ -15,10 +15,10 @@ from pgvector import HalfVector
 
 from core.database import statements_within
 from ragsite.operations.backups import BackupError, make_backup, restore_backup
-from retrieval import conf
 from retrieval.documents import ingestion, submission
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import SearchUnavailable
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.distribution import count_vector_indexes, nodes
 from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
@@ -117,7 +117,7 @@ def test_distributed_it_finds_the_same(on_one_server):
             cursor.execute(
                 f"EXPLAIN SELECT chunk_id FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk} "
                 f"ORDER BY {indexed_distance(embedder)} LIMIT 5",
-                [HalfVector(conf.embedder().embed_query("pump")).to_text()],
+                [HalfVector(embedder_choice.embedder().embed_query("pump")).to_text()],
             )
             plan = "\n".join(line for (line,) in cursor.fetchall())
     assert f"Index Scan using {index_name(embedder)}_" in plan

@@ -18,10 +18,10 @@ from ragsite.celery import app
 from ragsite.models import ApiKey
 from ragsite.operations import readiness
 from ragsite.operations.readiness import Health
-from retrieval import conf
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import reconcile
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index import embedder_choice
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder, Webhook, WebhookDelivery
 from tests.support.faults import checks_with, forget_findings
 from tests.support.keys import key_of
@@ -85,7 +85,7 @@ def test_a_broken_embedder_degrades(client, monkeypatch, settings):
         def embed_query(self, text):
             raise EmbeddingFailed("the key sk-123 was refused")
 
-    monkeypatch.setattr(conf, "embedder", lambda: Broken())
+    monkeypatch.setattr(embedder_choice, "embedder", lambda: Broken())
     response = client.get("/readyz")
     assert response.status_code == 200
     assert response.json()["degraded"] == ["embedder"]

@@ -14,7 +14,7 @@ from bench.answers.askers import OwnCodeAsker, SiteAsker
 from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
-from chat.conf import generator
+from chat.answering.writers import generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, rounded
 from retrieval.management.prepared import PreparedCommand

@@ -7,9 +7,9 @@ from django.core.management import CommandError, call_command
 from bench import bulk, ranking
 from bench.beir import TestSet
 from bench.corpora import configuration_of
-from retrieval import conf
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import RerankFailed, RetrieverFailed
+from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document
 from retrieval.protocols import Reranker
@@ -101,7 +101,7 @@ def test_only_what_has_changed_is_loaded_again(folder, monkeypatch):
     assert chunk_ids() == before
     vectors = dict(ChunkEmbedding.objects.values_list("document__source", "vector"))
     embedded = []
-    embedder = conf.embedder()
+    embedder = embedder_choice.embedder()
     original = embedder.embed_documents
     monkeypatch.setattr(embedder, "embed_documents", lambda texts: embedded.extend(texts) or original(texts))
     changed = {pk: row for pk, row in CORPUS.items() if pk != "pay"} | {

@@ -2,7 +2,6 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
-from chat import conf
 from tests.support.asking import PUMP, Gated, client_of
 from tests.support.remembered import library_of
 
@@ -13,7 +12,7 @@ library = library_of({"pump.md": PUMP})
 def gated(monkeypatch):
     """The language model of all answers."""
     generator = Gated()
-    monkeypatch.setattr(conf, "generator", lambda _name: generator)
+    monkeypatch.setattr(writers, "generator", lambda _name: generator)
     return generator
 
 

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
@@ -96,8 +96,8 @@ def test_the_right_line_is_quoted(library_of_a_new_site, question, quoted, other
 def library_of_a_new_site(settings, collection, ingest):
     """Ingest the texts with the embedder of a site whose settings name none."""
     settings.EMBEDDER = {}
-    conf._site_embedder.cache_clear()
+    embedder_choice._site_embedder.cache_clear()
     for name, text in TEXTS.items():
         ingest(collection, name, text)
     yield
-    conf._site_embedder.cache_clear()
+    embedder_choice._site_embedder.cache_clear()

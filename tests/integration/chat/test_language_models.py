@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.test import AsyncClient
 from rest_framework.test import APIClient
 
-from chat import conf
+from chat.answering import writers
 from chat.models import Answer, Conversation, LanguageModel, ModelTrial, QuestionCount
 from chat.streaming import asking, streams
 from retrieval.models import Collection
@@ -90,14 +90,14 @@ def test_the_default_row_writes_for_those_who_may_choose_it(library, large, sett
     editor = User.objects.create_user("editor")
     editor.groups.add(group)
     row = add(large, group, is_default=True)
-    assert (list(conf.language_models(editor)), conf.writer_for(AnonymousUser())) == (["large", "small"], "small")
+    assert (list(writers.language_models(editor)), writers.writer_for(AnonymousUser())) == (["large", "small"], "small")
     assert (ask(editor).generator, ask().generator) == ("large", "small")
     other = add(large, name="other", is_default=True)
     row.refresh_from_db()
-    assert (row.is_default, conf.writer_for(editor)) == (False, "other")
+    assert (row.is_default, writers.writer_for(editor)) == (False, "other")
     other.is_enabled = False
     other.save()
-    assert conf.writer_for(editor) == "small"
+    assert writers.writer_for(editor) == "small"
     # Without a model that the reader may choose the documents are quoted.
     settings.OPENAI_BASE_URL = ""
     asked_before = len(large.requests)

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat import conf
+from chat.answering import writers
 from chat.models import Answer, Citation, Conversation, StreamedEvent
 from chat.streaming import saving, streams, writing
 from retrieval.models import Collection, Document
@@ -42,7 +42,7 @@ class SlowGenerator:
 def slow(monkeypatch):
     generator = SlowGenerator()
     SlowGenerator.calls = 0
-    monkeypatch.setattr(conf, "generator", lambda _name: generator)
+    monkeypatch.setattr(writers, "generator", lambda _name: generator)
     return generator
 
 
@@ -277,7 +277,7 @@ async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_withou
     def explode(_name):
         raise ZeroDivisionError("internal detail")
 
-    monkeypatch.setattr(conf, "generator", explode)
+    monkeypatch.setattr(writers, "generator", explode)
     event = (await collect(answer))[-1]
     assert event.name == "failed"
     assert event.payload["message"].startswith("Something went wrong")

@@ -16,8 +16,8 @@ from evaluation.dashboard.dashboard_figures import activity, distributions
 from evaluation.dashboard.gaps import find_gaps, nearest_documents
 from evaluation.dashboard.scope import low_groundedness, scope, scope_of
 from evaluation.models import Judgement, Score
-from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index import embedder_choice
 from retrieval.models import Collection, Document
 from tests.support.judged_answers import completed_answer
 from tests.support.pages import boss, staff
@@ -237,7 +237,7 @@ def test_an_embedder_that_is_away_is_announced(admin, monkeypatch, caplog):
         raise EmbeddingFailed("The embedder is away.")
 
     answer(question=PUMP[0], **REFUSAL)
-    monkeypatch.setattr(conf.embedder(), "embed_documents", away)
+    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", away)
     assert "The embedder is away." in find_gaps(scope(boss())).error
     assert "not grouped" in caplog.text
     assert "could not be grouped" in page_of(admin, f"{HOME}gaps/")

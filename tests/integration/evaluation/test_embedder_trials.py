@@ -10,8 +10,7 @@ from evaluation.embedder_trials.known_embedders import find_known, options_of
 from evaluation.embedder_trials.requests import cancel, discard_unused, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
-from retrieval import conf
-from retrieval.index import active_embedder, closeness, reembedding
+from retrieval.index import active_embedder, closeness, embedder_choice, reembedding
 from retrieval.index.embedders.onnx import OnnxMiniLM
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
 from retrieval.rights import everything
@@ -54,7 +53,7 @@ def material(evaluation_set, monkeypatch):
 
 @pytest.mark.usefixtures("material")
 def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
-    own, before = conf.embedder().name, search(QUESTION, everything())
+    own, before = embedder_choice.embedder().name, search(QUESTION, everything())
     trial = attempt(request_trial("half", options).pk)
     assert (trial.status, trial.error, trial.not_fitted) == (EmbedderTrial.Status.DONE, "", "")
     (figures,) = trial.figures
@@ -65,7 +64,7 @@ def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
     assert (made.dimension, made.options) == (192, options)
     assert ChunkEmbedding.objects.filter(embedder=made).count() == Chunk.objects.count()
     assert closeness.calibration_of(made.name) is not None
-    assert conf.embedder().name == own
+    assert embedder_choice.embedder().name == own
     after = search(QUESTION, everything())
     assert [hit.candidate.score for hit in after.hits] == [hit.candidate.score for hit in before.hits]
 
@@ -84,12 +83,12 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     active_embedder._served.clear()
     result = search(QUESTION, everything())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
-    wait_until(lambda: conf.embedder().name == active.name, what="the embedder")
+    wait_until(lambda: embedder_choice.embedder().name == active.name, what="the embedder")
     result = search(QUESTION, everything())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
-    conf._site_embedder.cache_clear()
-    assert conf.embedder().name == conf.new_embedder().name == active.name
+    embedder_choice._site_embedder.cache_clear()
+    assert embedder_choice.embedder().name == embedder_choice.new_embedder().name == active.name
     assert discard_unused() == 1
 
 
@@ -142,7 +141,7 @@ def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, 
     assert fitted.vector_weight == 0.8
     request_switch(trial)
     attempt(trial.pk)
-    conf._site_embedder.cache_clear()
+    embedder_choice._site_embedder.cache_clear()
     weights = search(QUESTION, everything()).trace.weights
     assert (weights.vector, round(weights.lexical, 6)) == (0.8, 0.2)
     assert search(QUESTION, everything(), method=SearchMethod.ZSCORE).trace.weights.vector == 0.6
@@ -172,7 +171,7 @@ def press(client, button, **data):
 def test_an_administrator_tries_and_switches_by_clicks(admin, evaluation_set, options):
     shown = page(admin).content.decode()
     assert "EmbeddingGemma 300M" in shown
-    assert f"searches with {conf.embedder().name}" in shown
+    assert f"searches with {embedder_choice.embedder().name}" in shown
     shown = press(admin, "try", name=options["model"]).content.decode()
     assert "is being tried" in shown
     assert "data-live" in shown

@@ -19,7 +19,7 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from rest_framework.test import APIClient
 
-from chat import conf
+from chat.answering import writers
 from chat.models import Answer
 from chat.streaming import saving, streams, writing
 from core import disk
@@ -263,7 +263,7 @@ class FillingGenerator:
 
 def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatch):
     filling = FillingGenerator(tables)
-    monkeypatch.setattr(conf, "generator", lambda _name: filling)
+    monkeypatch.setattr(writers, "generator", lambda _name: filling)
     monkeypatch.setattr(writing, "SAVE_PAUSES_SECONDS", (0.05,))
     response = api.post("/api/v1/ask/", QUESTION, format="json")
     assert response.status_code == 507

@@ -15,7 +15,7 @@ from asgiref.sync import sync_to_async
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from core import breaker
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.embedders import openai
 from tests.support.asking import PUMP
@@ -100,7 +100,7 @@ def library(server, collection, ingest):
 
 
 def the_breaker():
-    return conf.embedder()._breaker
+    return embedder_choice.embedder()._breaker
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -153,5 +153,5 @@ async def test_a_server_that_goes_on_hanging_costs_nothing_until_it_answers_agai
 
 def test_a_document_may_take_longer_than_a_question(server):
     server.fault, server.slow_seconds = "slow", 2 * QUERY_SECONDS
-    assert conf.embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
+    assert embedder_choice.embedder().embed_documents(["The pump weighs 3450 grams."]).shape == (1, DIMENSION)
     assert breaker.states()["embedder"] is breaker.BreakerState.CLOSED

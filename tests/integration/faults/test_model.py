@@ -6,7 +6,7 @@ import time
 import pytest
 from asgiref.sync import sync_to_async
 
-from chat import conf
+from chat.answering import writers
 from chat.models import Answer
 from core import breaker
 from tests.support.faults import FAULTS, ask, counted
@@ -70,7 +70,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(lib
 
     break_it(model, "")
     model.delay_seconds = 0.2
-    generator = await sync_to_async(conf.generator)()
+    generator = await sync_to_async(writers.generator)()
     monkeypatch.setattr(generator._client.breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     trial = asyncio.create_task(ask())
     while len(model.requests) == asked:

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from core import breaker
-from retrieval import conf
+from retrieval import backends
 from tests.support.faults import FAULTS, ask, counted
 from tests.support.rerank_server import rerank_server
 
@@ -66,7 +66,7 @@ async def test_one_that_goes_on_failing_is_left_alone_until_it_answers_again(lib
     assert "left alone" in answer.trace["rerank"]["error"]
     assert breaker.states()["reranker"] is breaker.BreakerState.OPEN
     break_it(server, "")
-    reranker = conf.reranker("http")
+    reranker = backends.reranker("http")
     monkeypatch.setattr(reranker._breaker, "_clock", lambda: time.monotonic() + breaker.OPEN_SECONDS + 1)
     assert (await ask())[0].degraded == []
     assert breaker.states()["reranker"] is breaker.BreakerState.CLOSED

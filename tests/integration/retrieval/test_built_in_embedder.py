@@ -4,7 +4,7 @@ import pytest
 from django.core.management import call_command
 
 from ragsite.operations import readiness
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
@@ -37,7 +37,7 @@ def library(collection, ingest):
 
 
 def restart():
-    conf._site_embedder.cache_clear()
+    embedder_choice._site_embedder.cache_clear()
 
 
 @needs_weights
@@ -59,7 +59,7 @@ def test_a_new_site_finds_documents_in_another_language(library):
 @needs_weights
 def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, request, capsys):
     request.getfixturevalue("unnamed")
-    assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
+    assert embedder_choice.embedder().name == "all-MiniLM-L6-v2/int8"
     assert search("When are visitors welcome?", everything()).trace.degraded == ()
     assert "`manage.py reembed` moves this one" in readiness.embedder().detail
 
@@ -71,22 +71,22 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, re
     assert search("When are visitors welcome?", everything()).trace.degraded == ()
     assert "restart" in readiness.embedder().detail
     restart()
-    assert conf.embedder().name == moved.name
-    assert conf.embedder_notice() == ""
+    assert embedder_choice.embedder().name == moved.name
+    assert embedder_choice.embedder_notice() == ""
     result = search("Mag ik ontbijten voor de ingreep?", everything())
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "fasting.md")
 
 
 @pytest.mark.usefixtures("unnamed")
 def test_where_the_weights_cannot_be_had_the_other_one_is_taken_and_said(monkeypatch):
-    monkeypatch.setattr(conf, "find_weights", lambda: None)
-    assert conf.embedder().name == "all-MiniLM-L6-v2/int8"
-    assert "come for Linux on x86-64 only" in conf.embedder_notice()
+    monkeypatch.setattr(embedder_choice, "find_weights", lambda: None)
+    assert embedder_choice.embedder().name == "all-MiniLM-L6-v2/int8"
+    assert "come for Linux on x86-64 only" in embedder_choice.embedder_notice()
 
 
 def test_a_named_embedder_is_taken_without_a_notice(library, settings):
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["multilingual-e5-small"]
-    assert conf.embedder().name == "multilingual-e5-small/int8"
-    assert conf.embedder_notice() == ""
+    assert embedder_choice.embedder().name == "multilingual-e5-small/int8"
+    assert embedder_choice.embedder_notice() == ""
     assert "vector" in search("visitors", everything()).trace.degraded
     assert "reembed" in readiness.embedder().detail

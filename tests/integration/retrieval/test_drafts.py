@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
 from core.jobs import sweep
-from retrieval import conf, gates
+from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
@@ -21,6 +21,7 @@ from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, changes_
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
+from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
 from retrieval.rights import everything, filters_for
@@ -105,7 +106,7 @@ def first_sources(question, slug=""):
 
 
 def test_the_working_copy_is_the_collection_to_the_last_weight_and_nothing_is_embedded_again(library, monkeypatch):
-    monkeypatch.setattr(conf.embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded."))
+    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", lambda _: pytest.fail("A passage was embedded."))
     draft = copied(lifecycle.begin(library))
     copy = working_copy(draft)
     assert contents(copy) == contents(library) != []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bench.bulk import NewDocument, replace_documents
-from retrieval import conf
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, settle
 from retrieval.models import Document
@@ -126,7 +126,7 @@ def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
 
 
 def _fill(collection, documents, wanted_every):
-    question = conf.embedder().embed_query("hand hygiene protocol")
+    question = embedder_choice.embedder().embed_query("hand hygiene protocol")
     noise = np.random.default_rng(7).normal(size=(documents, len(question))) / np.sqrt(len(question))
 
     def made(number):

@@ -12,8 +12,7 @@ from django.core.management.base import CommandError
 from django.urls import reverse
 
 from ragsite.operations import readiness
-from retrieval import conf
-from retrieval.index import closeness
+from retrieval.index import closeness, embedder_choice
 from retrieval.index.active_embedder import forget_queries
 from retrieval.index.closeness import forget_calibrations
 from retrieval.index.reembedding import reembed
@@ -84,8 +83,8 @@ def test_answers_are_those_of_the_built_in_model_once_its_thresholds_are_fitted(
     expected = ask_all()
     assert [answer.refused for answer in expected] == [False] * len(ANSWERED) + [True] * len(REFUSED)
 
-    other = Deformed(conf.embedder())
-    monkeypatch.setattr(conf, "embedder", lambda: other)
+    other = Deformed(embedder_choice.embedder())
+    monkeypatch.setattr(embedder_choice, "embedder", lambda: other)
     forget_calibrations()
     reembed(lambda *_: None)
     with caplog.at_level(logging.WARNING):

@@ -13,10 +13,10 @@ from django.test import override_settings
 from django.utils import timezone
 
 from core.exceptions import DiskFull, LeaseLost
-from retrieval import conf
 from retrieval.documents import file_loading, ingestion, submission
 from retrieval.documents.file_loading import ingest_paths
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
+from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import reweigh
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, DocumentText, Embedder, Lexeme
@@ -183,7 +183,7 @@ def test_a_failed_version_leaves_the_one_before_in_service(collection, ingest):
 
 def test_an_embedder_that_is_away_is_tried_again_later(collection, ingest, monkeypatch):
     ingest(collection, "first.md", GUIDE)
-    monkeypatch.setattr(conf, "embedder", BrokenEmbedder)
+    monkeypatch.setattr(embedder_choice, "embedder", BrokenEmbedder)
     document = ingest(collection, "guide.md", "Something else entirely.")
     assert document.status == Document.Status.PENDING
     assert "embedding server" in document.error

@@ -10,10 +10,11 @@ from django.core.files.base import ContentFile
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from retrieval import conf, tasks
+from retrieval import tasks
 from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.reconciliation import ProblemKind, check, last_counts, reconcile
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import remove_chunks, rewrite_questions
 from retrieval.models import (
     Chunk,
@@ -194,7 +195,7 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
 
     DAMAGE["vector"]()
     DAMAGE["passages miscounted"]()
-    monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
+    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", fail)
     with pytest.raises(CommandError, match="does not answer"):
         call_command("reconcile", "--repair")
     assert kinds() == {ProblemKind.MISSING_VECTORS}
@@ -261,7 +262,7 @@ def test_the_command_for_scripts(library):
 
 
 def test_another_embedder_is_not_switched_to(library, monkeypatch):
-    monkeypatch.setattr(conf.embedder(), "name", "another")
+    monkeypatch.setattr(embedder_choice.embedder(), "name", "another")
     assert "reembed" in run("--repair")[1]
 
 

@@ -6,10 +6,9 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from ragsite.operations import readiness
-from retrieval import conf
 from retrieval.documents import ingestion
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.index import reembedding
+from retrieval.index import embedder_choice, reembedding
 from retrieval.index.reembedding import drop_unused, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Document, Embedder
 from retrieval.rights import everything
@@ -56,7 +55,7 @@ def library(collection, ingest):
 def test_the_switch(library, monkeypatch, settings):
     settings.RETRIEVAL_RERANKER = "none"
     old = Embedder.objects.get()
-    monkeypatch.setattr(conf, "embedder", Letters)
+    monkeypatch.setattr(embedder_choice, "embedder", Letters)
     assert search("pump", everything()).trace.degraded == ("vector",)
     row = reembed(lambda *_: None)
     assert (row.name, row.is_active) == ("letters", True)
@@ -72,23 +71,23 @@ def test_an_interrupted_run_leaves_the_old_one_searched_and_goes_on(library, mon
     monkeypatch.setattr(reembedding, "BATCH", 2)
     monkeypatch.setattr(Dying, "batches", 0)
     with monkeypatch.context() as dying:
-        dying.setattr(conf, "embedder", Dying)
+        dying.setattr(embedder_choice, "embedder", Dying)
         with pytest.raises(CommandError, match="still searches the old"):
             call_command("reembed")
     assert Embedder.objects.get(is_active=True).name == "all-MiniLM-L6-v2/int8"
     assert search("pump", everything()).trace.degraded == ()
     kept = set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
     assert len(kept) == 2
-    monkeypatch.setattr(conf, "embedder", Letters)
+    monkeypatch.setattr(embedder_choice, "embedder", Letters)
     call_command("reembed")
     assert kept <= set(ChunkEmbedding.objects.filter(embedder__name="letters").values_list("pk", flat=True))
 
 
 def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
-    built_in = conf.embedder
+    built_in = embedder_choice.embedder
     assert search("pump", everything()).trace.degraded == ()
     with monkeypatch.context() as switched:
-        switched.setattr(conf, "embedder", Letters)
+        switched.setattr(embedder_choice, "embedder", Letters)
         reembed(lambda *_: None)
     # It searches on with the vectors that it knows.
     assert search("pump", everything()).trace.degraded == ()
@@ -96,11 +95,11 @@ def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     document = ingest(library, "late.md", "A pump that came late.")
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error
-    monkeypatch.setattr(conf, "embedder", Letters)
+    monkeypatch.setattr(embedder_choice, "embedder", Letters)
     ingestion.ingest(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.READY
-    monkeypatch.setattr(conf, "embedder", built_in)
+    monkeypatch.setattr(embedder_choice, "embedder", built_in)
     assert search("pump", everything()).trace.degraded == ("unencoded",)
     drop_unused()
     assert "vector" in search("pump", everything()).trace.degraded

@@ -9,7 +9,7 @@ import pytest
 from django.core.checks import run_checks
 
 from core.dataclass_json import to_json
-from retrieval import conf
+from retrieval import backends
 from retrieval.exceptions import RerankFailed
 from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk
@@ -219,7 +219,7 @@ def test_a_reranker_is_described_by_the_environment(settings):
     found = fresh_settings(RERANK_MODEL="someone/reranker", RERANK_URL="http://localhost:8080", RERANK_API_KEY="key")
     assert list(found.RERANKERS) == ["http"]
     settings.RERANKERS = found.RERANKERS
-    http = conf.reranker("http")
+    http = backends.reranker("http")
     assert (http._server.url, http.model, http._server._api_key) == (
         "http://localhost:8080/rerank",
         "someone/reranker",

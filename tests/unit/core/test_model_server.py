@@ -11,9 +11,10 @@ import pytest
 
 from core import deadline
 from core.exceptions import ModelFailed
+from core.http_client import bounded_client
 from core.language_model.chat_model import ChatEndpoint, ChatModel
 from core.language_model.completion_client import CompletionClient, Request
-from core.model_server import LEFT_OUT, bounded_client, without_request
+from core.model_server import LEFT_OUT, without_request
 from evaluation.judges.judge_model import JudgeModel
 from retrieval.exceptions import EmbeddingFailed, RerankFailed
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.answering.evidence import nearest_unit, unknown_names, weigh
-from retrieval import conf
 from retrieval.exceptions import EmbeddingFailed
+from retrieval.index import embedder_choice
 from retrieval.index.closeness import Calibration
 from retrieval.search.trace import RetrieverTrace, StageStatus
 from retrieval.types import Candidate, Retriever, RetrieverScore
@@ -203,7 +203,7 @@ def test_without_the_embedder_the_first_of_them_is_taken_and_the_log_says_so(mon
     def fail(texts):
         raise EmbeddingFailed("down")
 
-    monkeypatch.setattr(conf.embedder(), "embed_documents", fail)
+    monkeypatch.setattr(embedder_choice.embedder(), "embed_documents", fail)
     assert nearest("Hoe zwaar is hij?", source("It is green. It weighs four kilos.")) == "It is green."
     assert "does not answer" in caplog.text
 

@@ -1,4 +1,4 @@
-"""One instance per process of each configured backend."""
+"""The embedder of the site: from the settings, chosen in the admin, or a built-in one. One instance a process."""
 
 from __future__ import annotations
 
@@ -13,31 +13,14 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.db import DatabaseError, connection
-from django.utils.module_loading import import_string
 
-from core.exceptions import ImproperModel
+from retrieval.backends import build_backend
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.index.embedders.onnx import LocalEmbedder
 
 if TYPE_CHECKING:
-    from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker, TextEmbedder
-
-
-def _build(setting: str, alias: str = "") -> Any:
-    """The backend named by a setting of the form {"BACKEND": dotted path, "OPTIONS": {...}}, or by one alias of it.
-
-    Raises: ImproperlyConfigured.
-    """
-    configured = getattr(settings, setting)
-    if alias:
-        if alias not in configured:
-            raise ImproperlyConfigured(f"{setting} has no {alias!r}: it has {', '.join(sorted(configured)) or 'none'}.")
-        configured = configured[alias]
-    try:
-        return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
-    except (ImportError, TypeError, KeyError, ImproperModel, ImproperEmbedder) as error:
-        raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
+    from retrieval.protocols import TextEmbedder
 
 
 MULTILINGUAL_E5, MINILM = "multilingual-e5-small", "all-MiniLM-L6-v2"
@@ -77,7 +60,7 @@ def embedder() -> TextEmbedder:
 @functools.cache
 def _site_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
-        built: TextEmbedder = _build("EMBEDDER")
+        built: TextEmbedder = build_backend("EMBEDDER")
         return built
     name, options = _stored_embedder()
     if options:
@@ -152,7 +135,7 @@ def embedder_notice() -> str:
 
 @functools.cache
 def _built_in(name: str) -> TextEmbedder:
-    built: TextEmbedder = _build("BUILT_IN_EMBEDDERS", name)
+    built: TextEmbedder = build_backend("BUILT_IN_EMBEDDERS", name)
     return built
 
 
@@ -172,38 +155,9 @@ def _stored_embedder() -> tuple[str, dict[str, Any]]:
     return row[0], row[1] if isinstance(row[1], dict) else json.loads(row[1])
 
 
-@functools.cache
-def question_generator() -> QuestionGenerator | None:
-    """The generator of passages' questions; None if no model writes questions."""
-    built: QuestionGenerator | None = _build("QUESTION_GENERATOR") if settings.QUESTION_GENERATOR else None
-    return built
+def _forget_changed(setting: str, **_: Any) -> None:
+    if setting == "EMBEDDER":
+        _site_embedder.cache_clear()
 
 
-@functools.cache
-def reformulator() -> QueryReformulator | None:
-    """The model that rewrites questions; None if there is none. Raises: ImproperlyConfigured."""
-    built: QueryReformulator | None = _build("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
-    return built
-
-
-@functools.cache
-def reranker(name: str) -> Reranker:
-    """The reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
-    built: Reranker = _build("RERANKERS", name)
-    return built
-
-
-_BACKENDS = {
-    "EMBEDDER": _site_embedder,
-    "QUESTION_GENERATOR": question_generator,
-    "QUERY_REFORMULATOR": reformulator,
-    "RERANKERS": reranker,
-}
-
-
-def _forget(setting: str, **_: Any) -> None:
-    if setting in _BACKENDS:
-        _BACKENDS[setting].cache_clear()
-
-
-setting_changed.connect(_forget)
+setting_changed.connect(_forget_changed)

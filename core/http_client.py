@@ -1,0 +1,130 @@
+"""HTTP clients that connect only to allowed addresses and whose requests end in time.
+
+httpx bounds each read alone: a server that sends a byte now and then keeps a request open for as long as it likes.
+Here every read and write has only the time that `deadline.limit` leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import ssl
+from collections.abc import Callable, Iterable, Sequence
+from ssl import SSLContext
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from core import deadline
+
+
+@functools.cache
+def trusted_certificates() -> ssl.SSLContext:
+    """Certificates for all HTTP clients of the process; reading them takes tens of milliseconds. `SSL_CERT_FILE` names
+    others.
+    """
+    return httpx2.create_ssl_context()
+
+
+# A body is sent in pieces, each within the time that is left.
+_PIECE_BYTES = 4096
+
+Resolve = Callable[[str, int], Sequence[str]]
+
+
+def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
+    """A client that connects to the addresses that ``resolve`` gives for a host and a port, and to no others; at every
+    connection, so at each redirect too. ``options`` are those of `httpx2.Client`.
+
+    A request within `deadline.limit` that is late raises httpx2.TimeoutException.
+    """
+    client = httpx2.Client(verify=trusted_certificates(), **options)
+    for transport in (client._transport, *client._mounts.values()):
+        # One of its own would switch off the proxies that the environment names.
+        if isinstance(transport, httpx2.HTTPTransport):
+            transport._pool._network_backend = _BoundedBackend(resolve)
+    return client
+
+
+def _within(timeout: float | None) -> float | None:
+    """How long may be waited now. Raises: httpcore2.ReadTimeout when it is over."""
+    left = deadline.seconds_left(math.inf)
+    if left <= 0:
+        raise httpcore2.ReadTimeout("The whole request took too long.")
+    return timeout if math.isinf(left) else min(left, timeout or left)
+
+
+class _BoundedBackend(httpcore2.NetworkBackend):
+    def __init__(self, resolve: Resolve) -> None:
+        self._backend = httpcore2.SyncBackend()
+        self._resolve = resolve
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        failure: Exception | None = None
+        for address in self._resolve(host, port):
+            try:
+                stream = self._backend.connect_tcp(address, port, _within(timeout), local_address, socket_options)
+                return _BoundedStream(stream)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError(f"{host} has no address.")
+
+
+class _BoundedStream(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _within(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _PIECE_BYTES):
+            self._stream.write(buffer[start : start + _PIECE_BYTES], _within(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _within(timeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
+    """Return a client for coroutines, which connects only to the addresses that ``resolve`` returns; None allows all.
+
+    ``options`` are those of `httpx2.AsyncClient`. A proxy that the environment names makes the connections itself.
+    """
+    client = httpx2.AsyncClient(verify=trusted_certificates(), **options)
+    if resolve is not None:
+        client._transport._pool._network_backend = _CheckedBackend(resolve)  # type: ignore[attr-defined]
+    return client
+
+
+class _CheckedBackend(httpcore2.AnyIOBackend):
+    """Connects only to the addresses that ``resolve`` returns."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+        failure: Exception | None = None
+        addresses = await asyncio.to_thread(self._resolve, host, port)
+        for address in addresses:
+            try:
+                return await super().connect_tcp(address, port, *args, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore2.ConnectError(f"{host} has no address.")

@@ -1,0 +1,69 @@
+"""The backends that the settings name, built once in each process."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+from core.exceptions import ImproperModel
+from retrieval.exceptions import ImproperEmbedder
+
+if TYPE_CHECKING:
+    from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker
+
+
+def build_backend(setting: str, alias: str = "") -> Any:
+    """The backend named by a setting of the form {"BACKEND": dotted path, "OPTIONS": {...}}, or by one alias of it.
+
+    Raises: ImproperlyConfigured.
+    """
+    configured = getattr(settings, setting)
+    if alias:
+        if alias not in configured:
+            raise ImproperlyConfigured(f"{setting} has no {alias!r}: it has {', '.join(sorted(configured)) or 'none'}.")
+        configured = configured[alias]
+    try:
+        return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
+    except (ImportError, TypeError, KeyError, ImproperModel, ImproperEmbedder) as error:
+        raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
+
+
+@functools.cache
+def question_generator() -> QuestionGenerator | None:
+    """The generator of passages' questions; None if no model writes questions."""
+    built: QuestionGenerator | None = build_backend("QUESTION_GENERATOR") if settings.QUESTION_GENERATOR else None
+    return built
+
+
+@functools.cache
+def reformulator() -> QueryReformulator | None:
+    """The model that rewrites questions; None if there is none. Raises: ImproperlyConfigured."""
+    built: QueryReformulator | None = build_backend("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
+    return built
+
+
+@functools.cache
+def reranker(name: str) -> Reranker:
+    """The reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
+    built: Reranker = build_backend("RERANKERS", name)
+    return built
+
+
+_BY_SETTING = {
+    "QUESTION_GENERATOR": question_generator,
+    "QUERY_REFORMULATOR": reformulator,
+    "RERANKERS": reranker,
+}
+
+
+def _forget_changed(setting: str, **_: Any) -> None:
+    if setting in _BY_SETTING:
+        _BY_SETTING[setting].cache_clear()
+
+
+setting_changed.connect(_forget_changed)
