@@ -24,7 +24,6 @@ from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.passage import Excerpt
 from chat.answering.results import MOST_ALTERNATIVES, as_alternative, cut_results
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
-from chat.answering.threads import in_thread
 from chat.answering.units import QuotableUnit
 from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, NoAnswer
@@ -46,6 +45,7 @@ from chat.types import (
 from core.database import fetch
 from core.exceptions import ModelFailed
 from core.metrics import begin_at_zero
+from core.threads import in_thread
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Collection
@@ -222,11 +222,11 @@ async def answer(
     The texts of the tokens, joined, are the completed text, unless the model failed on the way: then `Completed` holds
     the whole replacement and says so in its notice.
     """
-    if ended := await in_thread(_answer_unsearched)(question, filters):
+    if ended := await in_thread(_answer_unsearched, question, filters):
         yield ended
         return
     # A run measures what the search finds.
-    if profile is None and (given := await in_thread(find_given)(question, filters, history)) is not None:
+    if profile is None and (given := await in_thread(find_given, question, filters, history)) is not None:
         draft, approved = given
         yield draft
         for piece in split_text(approved.text):
@@ -234,19 +234,19 @@ async def answer(
         yield approved
         return
     # What was turned away before does not come back as something that was said.
-    history = [turn for turn in history if not await in_thread(find_instruction)(turn.question)]
+    history = [turn for turn in history if not await in_thread(find_instruction, turn.question)]
     try:
-        draft = await in_thread(find_sources)(question, filters, method, history, subject, profile)
+        draft = await in_thread(find_sources, question, filters, method, history, subject, profile)
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
             logger.error("A question could not be searched: %s", error)
         yield Failed(str(error))
         return
-    evidence = await in_thread(_weigh)(draft, is_follow_up=bool(history))
-    generator = await in_thread(_choose_generator)(draft, model, without_model, instructions)
+    evidence = await in_thread(_weigh, draft, is_follow_up=bool(history))
+    generator = await in_thread(_choose_generator, draft, model, without_model, instructions)
     yield draft
     if not _is_answerable(draft, evidence, generator):
-        yield await in_thread(refuse)(draft, evidence, filters)
+        yield await in_thread(refuse, draft, evidence, filters)
         return
     try:
         if generator is not None:
@@ -259,14 +259,14 @@ async def answer(
                     raise
                 _note_failure(draft, error)
         sources = draft.sources
-        completed = await in_thread(_quote)(draft, evidence)
+        completed = await in_thread(_quote, draft, evidence)
         if draft.sources is not sources:
             yield draft
         if generator is None:
             yield AnswerToken(completed.text)
         yield completed
     except NoAnswer:
-        yield await in_thread(refuse)(draft, evidence, filters)
+        yield await in_thread(refuse, draft, evidence, filters)
 
 
 def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | None:
@@ -350,9 +350,9 @@ async def _ask_model(
 
     Raises: NoAnswer, ModelFailed.
     """
-    tables = await in_thread(find_tables)(draft.question, filters, draft.sources)
+    tables = await in_thread(find_tables, draft.question, filters, draft.sources)
     # Tables are offered to those models alone that were seen to use functions rightly.
-    if tables is not None and not await in_thread(uses_functions)(generator.name):
+    if tables is not None and not await in_thread(uses_functions, generator.name):
         tables = None
     text = ""
     markers: list[Marker] = []
@@ -368,9 +368,9 @@ async def _ask_model(
         markers += [marker.moved(len(text)) for marker in token.markers or ()]
         text += token.text
         yield token
-    verified = await in_thread(verify)(text, draft.sources, markers)
+    verified = await in_thread(verify, text, draft.sources, markers)
     draft.notices += doubts_of(verified, draft)
-    yield await in_thread(_complete)(draft, text, verified)
+    yield await in_thread(_complete, draft, text, verified)
 
 
 def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:

@@ -9,10 +9,10 @@ from django.db import DatabaseError
 
 from chat.answering.citations import quoted
 from chat.answering.computed_text import MOST_ROWS, render_result
-from chat.answering.threads import in_thread
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
 from core.database import statements_within
+from core.threads import in_thread
 from core.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
@@ -109,7 +109,7 @@ class TablesOfQuestion:
 
     async def ask(self, question: str) -> Asked | None:
         """The result of a query; None if it cannot be interpreted with confidence. Raises: TablesUnavailable."""
-        return await in_thread(self._ask)(question)
+        return await in_thread(self._ask, question)
 
     def _ask(self, question: str) -> Asked | None:
         try:

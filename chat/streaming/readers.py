@@ -15,7 +15,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import behind_earlier
 from chat.conversations.rights import Rights
@@ -23,6 +22,7 @@ from chat.models import Answer, StreamedEvent
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
 from core.key_limits import KeyLimits, limits_of, set_limits
+from core.threads import in_database
 
 # A right that is lost ends a stream after this long, and a little.
 RECHECK_SECONDS = 1.0
@@ -47,7 +47,7 @@ async def follow(
     A reader with an API key may read while the key is valid, a reader with a session while that lasts.
     """
     reader = _Reader(answer_id, user, session_key)
-    if not await in_database(reader.may_begin)():
+    if not await in_database(reader.may_begin):
         yield _withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
@@ -60,7 +60,7 @@ async def follow(
                     await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
                     if time.monotonic() - checked_at >= RECHECK_SECONDS:
                         checked_at = time.monotonic()
-                        if not await in_database(reader.may_go_on)():
+                        if not await in_database(reader.may_go_on):
                             yield _withheld()
                             return
             finally:
@@ -72,11 +72,11 @@ async def follow(
             if event is None:
                 return
             if event.name == "searched":
-                may_read = await in_database(reader.may_read)(event.payload["sources"])
+                may_read = await in_database(reader.may_read, event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
                 # The last event has the answer as it is saved, where this process wrote it.
                 is_saved = event.name == "completed" and event.answer.is_finished
-                may_read = await in_database(reader.may_begin)(event.answer if is_saved else None)
+                may_read = await in_database(reader.may_begin, event.answer if is_saved else None)
             else:
                 may_read = True
             yield event if may_read else _withheld()

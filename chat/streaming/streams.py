@@ -21,12 +21,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from chat.answering.threads import in_database
 from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, writing
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import DELETED, unsaved
 from core import disk
+from core.threads import in_database
 
 POLL_SECONDS = 0.25
 # How often a reader stores that it follows: well within the time that the writing process waits for readers.
@@ -73,7 +73,7 @@ async def follow(
 
 async def _begin(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
     """The generation, if it was for this process to begin."""
-    run = await in_database(writing.acquire)(answer_id)
+    run = await in_database(writing.acquire, answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
         writing.start(run)
@@ -94,7 +94,7 @@ async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
 
 async def stop(answer_id: uuid.UUID) -> None:
     """Stop the generation, in whichever process it runs; its text so far is kept."""
-    await in_database(_mark_stopped)(answer_id)
+    await in_database(_mark_stopped, answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
         run.cancel()
@@ -150,7 +150,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
     quiet_since = time.monotonic()
     while True:
         try:
-            answer, is_alive, events = await in_database(_stored_after)(answer_id, attempt, position)
+            answer, is_alive, events = await in_database(_stored_after, answer_id, attempt, position)
         except Answer.DoesNotExist:
             yield passing("failed", message=str(DELETED))
             return
@@ -166,7 +166,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
             # The events are gone (old), or the answer was closed without one.
-            yield await in_database(_outcome)(answer)
+            yield await in_database(_outcome, answer)
             return
         if not is_alive and not answer.is_finished:
             async for event in follow(answer_id, after if not attempt else f"{attempt}-{position}"):

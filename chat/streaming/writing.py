@@ -25,7 +25,6 @@ from django.utils.translation import gettext as _
 
 from chat import budgets
 from chat.answering import pipeline, writers
-from chat.answering.threads import in_database
 from chat.conversations import rights
 from chat.conversations.history import turns_before
 from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
@@ -38,6 +37,7 @@ from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
 from core import deadline, jobs
 from core.database import IS_NOT_WAITING, NOT_WAITING, fetch, statements_within
+from core.threads import in_database
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.types import SearchFilters, SearchMethod
@@ -173,17 +173,17 @@ async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
         yield Failed(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer = await in_database(lambda: writers.writer_for(rights.asker_of(answer), answer.model))()
+        writer = await in_database(lambda: writers.writer_for(rights.asker_of(answer), answer.model))
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
-    run.cache_key, earlier = await in_database(_look_up)(run, writer)
+    run.cache_key, earlier = await in_database(_look_up, run, writer)
     if earlier is not None:
         yield earlier
         return
     async with _turn(run):
         without_model = ""
-        if not await in_database(budgets.may_use_model)(answer.conversation.owner):
+        if not await in_database(budgets.may_use_model, answer.conversation.owner):
             without_model = _(
                 "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
             )
@@ -241,7 +241,7 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
                 run.tell("queued", {"place": place})
                 published = place
             await changed.wait()
-        await in_database(_begin)(run.answer)
+        await in_database(_begin, run.answer)
         ADMISSION.begin(run.answer.pk)
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
@@ -267,9 +267,9 @@ async def _end(run: Run) -> None:
         try:
             if owner_pk is not None and usage is not None:
                 # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
-                await in_database(budgets.count_use)(owner_pk, usage)
+                await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
-            last = await in_database(saving.save)(run)
+            last = await in_database(saving.save, run)
             break
         except Answer.DoesNotExist:
             logger.info("Answer %s was deleted while it was written.", run.answer.pk)
@@ -282,7 +282,7 @@ async def _end(run: Run) -> None:
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
             else:
-                await in_database(saving.give_up)(run.answer, last.payload["message"])
+                await in_database(saving.give_up, run.answer, last.payload["message"])
     run.publish(last)
     _forget(run)
 
@@ -304,7 +304,7 @@ async def _hand_over(run: Run) -> None:
     """Let the next reader, in another process, begin the answer anew at once."""
     free = {"status": Answer.Status.PENDING, "lease": None, "heartbeat_at": None}
     try:
-        await in_database(run.answer.held().filter(status__in=_UNFINISHED).update)(**free)
+        await in_database(run.answer.held().filter(status__in=_UNFINISHED).update, **free)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
     else:
@@ -339,7 +339,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
             return
         snapshots = {run: len(run.events) for run in runs if not run.ending}
         try:
-            followed = await in_database(_store)(snapshots)
+            followed = await in_database(_store, snapshots)
         except Exception:
             # The database is away: the generations go on, and the next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))

@@ -2,6 +2,7 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
+from chat.answering import writers
 from tests.support.asking import PUMP, Gated, client_of
 from tests.support.remembered import library_of
 

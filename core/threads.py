@@ -1,0 +1,41 @@
+"""Threads for work that would block the event loop of the web process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+
+from core.database import give_connections_back
+
+# A search takes processor time and a database connection; waiting for a model takes neither.
+SEARCHES_AT_ONCE = 4
+_SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
+# Records have their own pool, so that no heartbeat waits behind the searches of a hundred questions.
+_RECORDS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return the result of ``function``, called in one of the few threads that search."""
+    return await _run(_SEARCHES, function, *args, **kwargs)
+
+
+async def in_database(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return the result of ``function``, called in one of the threads that read and store records."""
+    return await _run(_RECORDS, function, *args, **kwargs)
+
+
+async def _run(threads: ThreadPoolExecutor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def call() -> R:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            # A pool keeps its threads, and a thread keeps its connection, until it is given back.
+            give_connections_back()
+
+    return await sync_to_async(call, thread_sensitive=False, executor=threads)()
