@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.beir import naming, read_objects, strings
 from bench.reporting import Report
-from chat.answering.citations import cited_sentences, find_markers, group_markers, without
-from chat.answering.support import SentenceSupport, SupportScorer, cut_passage, groundedness
+from chat.answering.checking.citations import cited_sentences, find_markers, group_markers, without
+from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, groundedness
 from evaluation.exceptions import UnreadableTestSet
 
 LEAST_OVERLAP = 3

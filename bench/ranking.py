@@ -16,7 +16,7 @@ from evaluation.statistics import METRICS, TOP_K, Interval, Percentiles, mean_in
 from retrieval.models import Collection
 from retrieval.profile_settings import NO_RERANKER
 from retrieval.search.pipeline import search
-from retrieval.search.profiles import active_profile
+from retrieval.search.profiles.profiles import active_profile
 from retrieval.search.trace import SearchResult, StageStatus
 from retrieval.types import SearchFilters, SearchMethod
 

@@ -12,7 +12,7 @@ from core.dataclass_json import from_json
 from retrieval.search.trace import SearchTrace
 
 if TYPE_CHECKING:
-    from chat.answering.citations import Marker
+    from chat.answering.checking.citations import Marker
     from retrieval.tables.results import ShownTable, TableResult
     from retrieval.types import AssembledContext, ContextBlock, Passage
 

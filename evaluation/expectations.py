@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chat.answering.citations import remove_markers
+from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
 # A complete answer that is too long loses one point, up to so many times the length.

@@ -16,7 +16,7 @@ from evaluation.arms import Arm, Effect, assign, effect
 from evaluation.figures import fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
-from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile, named, register_chooser
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile, named, register_chooser
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

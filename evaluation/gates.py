@@ -29,7 +29,7 @@ from evaluation.sets.resolution import fingerprint, measured_questions
 from evaluation.statistics import is_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
-from retrieval.search.profiles import NamedProfile, active_profile, named
+from retrieval.search.profiles.profiles import NamedProfile, active_profile, named
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -19,7 +19,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.dispatch import receiver
 from django.utils import timezone
 
-from chat.answering.citations import Marker
+from chat.answering.checking.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.signals import PanelScore, answer_completed, scores_wanted

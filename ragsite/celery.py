@@ -9,8 +9,8 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, worker_process_init
 
-from ragsite import machine
 from ragsite.operations import logs  # noqa: F401  (connects its signals)
+from ragsite.processes import machine
 
 # The web server imports this before asgi.py has set it.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")

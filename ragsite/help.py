@@ -13,7 +13,7 @@ from django.utils import translation
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_GET
 
-from ragsite.first_run import SEARCHED_BY_NAME
+from ragsite.processes.first_run import SEARCHED_BY_NAME
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import parse_structure
 from retrieval.models import Collection

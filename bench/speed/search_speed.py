@@ -26,13 +26,13 @@ from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
 from retrieval.index.vector_index import exact_distance
 from retrieval.rights import readers_in
-from retrieval.search.lexical_query import build_queries
-from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.pipeline import search
-from retrieval.search.plans import SearchPlan, plan_for
-from retrieval.search.profiles import active_profile
+from retrieval.search.profiles.profiles import active_profile
+from retrieval.search.ranking.lexical_query import build_queries
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.plans import SearchPlan, plan_for
+from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import SearchResult
-from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchFilters
 
 # Untimed questions, which bring the data into memory: so many, and one more for so many passages.

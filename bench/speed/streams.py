@@ -24,7 +24,7 @@ from bench.speed.slow_model import SlowModel, slow_model
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.statistics import Percentiles, percentiles
-from ragsite.machine import is_answering
+from ragsite.processes.machine import is_answering
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
@@ -329,7 +329,15 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     }
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "--config", "python:ragsite.web", "--bind", f"127.0.0.1:{port}"],
+            [
+                sys.executable,
+                "-m",
+                "gunicorn",
+                "--config",
+                "python:ragsite.processes.web",
+                "--bind",
+                f"127.0.0.1:{port}",
+            ],
             cwd=settings.BASE_DIR,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -23,7 +23,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from pgvector.django import CosineDistance
 
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSource, VerifiedCitation
 from core.exceptions import RagsiteError

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
-from chat.answering.citations import quote_for_answer
+from chat.answering.checking.citations import quote_for_answer
 from retrieval.tables.lexicon import show_name, words_of_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chat.answering.checking.verification import is_foreign
+from chat.answering.checking.words import stem_set, stem_weight, stems
 from chat.answering.units import QuotableUnit, quotable_units, text_to_encode
-from chat.answering.verification import is_foreign
-from chat.answering.words import stem_set, stem_weight, stems
 from chat.types import ContextSource
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
-from retrieval.search.preferences import PASSABLE_CLOSENESS
+from retrieval.search.ranking.preferences import PASSABLE_CLOSENESS
 from retrieval.text.language import detect_language
 from retrieval.text.markup import strip_markup
 from retrieval.types import GIVEN_QUESTION, Retriever

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.answering.evidence import Evidence
 from chat.answering.passage import Excerpt, find_marked, render
 from chat.answering.results import (

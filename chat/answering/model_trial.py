@@ -17,7 +17,7 @@ from celery import current_app
 from django.utils import timezone
 
 from chat.answering import writers
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.answering.prompts import RULES, estimated_tokens, quote_result
 from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
 from chat.models import LanguageModel, ModelTrial

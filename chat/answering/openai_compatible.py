@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from django.utils import timezone
 
-from chat.answering.answer_stream import AnswerStream
+from chat.answering.checking.answer_stream import AnswerStream
 from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose, estimated_tokens
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue

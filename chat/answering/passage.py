@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from textwrap import dedent
 
-from chat.answering.citations import find_code, quote_for_answer
+from chat.answering.checking.citations import find_code, quote_for_answer
+from chat.answering.checking.words import stems
 from chat.answering.units import QuotableUnit, SourceSection, UnitKind, as_markdown, blocks_of, sections_of
-from chat.answering.words import stems
 from chat.types import ContextSource
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import read_cells, split_items

@@ -14,7 +14,8 @@ from django.utils.translation import gettext as _
 
 from chat.answering import writers
 from chat.answering.approved_answers import find_given, split_text
-from chat.answering.citations import Marker
+from chat.answering.checking.citations import Marker
+from chat.answering.checking.verification import verify
 from chat.answering.evidence import Evidence, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
@@ -25,7 +26,6 @@ from chat.answering.passage import Excerpt
 from chat.answering.results import MOST_ALTERNATIVES, as_alternative, cut_results
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
 from chat.answering.units import QuotableUnit
-from chat.answering.verification import verify
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import instructions_for
@@ -49,9 +49,9 @@ from core.threads import in_thread
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Collection
-from retrieval.search.profiles import NamedProfile
-from retrieval.search.spelling import suggest
-from retrieval.search.vocabulary import CollectionVocabulary
+from retrieval.search.profiles.profiles import NamedProfile
+from retrieval.search.understanding.spelling import suggest
+from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.text.chunking import below_title, headings_at
 from retrieval.text.language import detect_language
 from retrieval.types import Passage, SearchFilters, SearchMethod, Turn

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chat.answering.citations import NUMBERS_IN_BRACKETS, quoted
+from chat.answering.checking.citations import NUMBERS_IN_BRACKETS, quoted
 from chat.answering.tool_calls import FUNCTION
 from retrieval.text.instructions import without_instructions
 from retrieval.text.language import detect_language

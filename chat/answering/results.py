@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from chat.answering.checking.words import stem_set
 from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
 from chat.answering.passage import Excerpt, cut_excerpt, render
 from chat.answering.units import QuotableUnit, sections_of
-from chat.answering.words import stem_set
 from chat.types import Alternative, ContextSource
 from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences

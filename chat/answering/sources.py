@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from django.db import DatabaseError
 
-from chat.answering.citations import quoted
+from chat.answering.checking.citations import quoted
 from chat.answering.computed_text import MOST_ROWS, render_result
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, Asked, ContextSource
@@ -17,7 +17,7 @@ from core.tracing import annotate, span
 from retrieval.search.assembly import assemble, blocks_of, result_blocks
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.profiles import NamedProfile, profile_for
+from retrieval.search.profiles.profiles import NamedProfile, profile_for
 from retrieval.search.shown_tables import nearness_in, show_table
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from chat.answering.answer_stream import AnswerStream
+from chat.answering.checking.answer_stream import AnswerStream
 from chat.answering.prompts import estimated_tokens, quote_result
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, Unanswerable

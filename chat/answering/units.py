@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from chat.answering.citations import find_code
+from chat.answering.checking.citations import find_code
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks

@@ -21,7 +21,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.answering.citations import MARKER, Marker, find_markers
+from chat.answering.checking.citations import MARKER, Marker, find_markers
 from chat.answering.writers import choosable_models
 from chat.api.endpoints import begin_answer, finish_answer, give_back_connection
 from chat.api.openai import ALL, ModelNotFound, OpenAIView, embedding_model, error, models_for

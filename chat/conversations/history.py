@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.conversations import rights
 from chat.models import Answer
 from retrieval.models import Document

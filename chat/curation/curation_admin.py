@@ -17,7 +17,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from chat.answering import approved_answers as curation
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.models import ApprovedAnswer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain

@@ -29,8 +29,8 @@ from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Chunk, Document
 from retrieval.rights import filters_for
-from retrieval.search.lexical_ranker import count_matches, matched_spans
 from retrieval.search.passage_rows import load_passages
+from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 
 logger = logging.getLogger(__name__)
 

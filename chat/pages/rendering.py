@@ -20,8 +20,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chat.answering.addresses import canonical
-from chat.answering.citations import MARKER, blank_code, find_undecided
+from chat.answering.checking.addresses import canonical
+from chat.answering.checking.citations import MARKER, blank_code, find_undecided
 from chat.answering.passage import GOES_ON
 from chat.pages.cards import Cited
 from chat.pages.records import record_paragraphs

@@ -14,7 +14,7 @@ from django.core.cache import caches
 from django.db.models import F
 from django.db.models.functions import Abs
 
-from chat.answering.words import stems
+from chat.answering.checking.words import stems
 from chat.models import Answer
 from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery

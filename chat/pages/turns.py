@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.answering.addresses import find_addresses
 from chat.answering.approved_answers import approval_of
-from chat.answering.citations import Marker, find_markers, remove_markers
+from chat.answering.checking.addresses import find_addresses
+from chat.answering.checking.citations import Marker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
 from chat.pages.answer_text import approved_line, shows_rows

@@ -27,7 +27,7 @@ from core.key_limits import limits_of
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.rights import filters_for
-from retrieval.search.syntax import parse
+from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchFilters, SearchMethod, Turn
 
 # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.

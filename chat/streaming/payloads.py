@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from chat.answering.approved_answers import approval_of, split_text
-from chat.answering.citations import Marker
+from chat.answering.checking.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.results import find_snippet
 from chat.models import Answer, Citation, Conversation

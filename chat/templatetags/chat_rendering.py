@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chat.answering.addresses import find_addresses
-from chat.answering.words import stems, stems_of_word
+from chat.answering.checking.addresses import find_addresses
+from chat.answering.checking.words import stems, stems_of_word
 from chat.models import Conversation
 from chat.pages.cards import ResultCard
 from chat.pages.rendering import answer_html

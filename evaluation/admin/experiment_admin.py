@@ -24,7 +24,7 @@ from evaluation.figures import percent, whole
 from evaluation.models import Experiment
 from retrieval.gates import objections_to
 from retrieval.models import SearchProfileVersion
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 
 STEER, PUBLISH = "evaluation.change_experiment", "retrieval.change_searchprofile"
 

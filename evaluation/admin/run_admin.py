@@ -40,7 +40,7 @@ from evaluation.runs.results import (
 )
 from evaluation.statistics import Interval
 from retrieval.admin.curated import WholeCollectionAdmin
-from retrieval.search.profiles import BUILT_IN
+from retrieval.search.profiles.profiles import BUILT_IN
 
 # The newest runs that the chart over time shows, and the profiles that get a line.
 MOST_RUNS = 40

@@ -17,7 +17,7 @@ from evaluation.sets.resolution import measured_questions
 from evaluation.statistics import mean_interval
 from retrieval.index import closeness, embedder_choice
 from retrieval.profile_settings import METHOD_WEIGHTS
-from retrieval.search.profiles import NamedProfile, active_profile
+from retrieval.search.profiles.profiles import NamedProfile, active_profile
 from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from chat.answering.citations import remove_markers
+from chat.answering.checking.citations import remove_markers
 from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement

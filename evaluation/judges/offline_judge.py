@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chat.answering.citations import find_markers, remove_markers, without
-from chat.answering.support import SupportReason, extract_assertion, groundedness
-from chat.answering.verification import verify
-from chat.answering.words import stems
+from chat.answering.checking.citations import find_markers, remove_markers, without
+from chat.answering.checking.support import SupportReason, extract_assertion, groundedness
+from chat.answering.checking.verification import verify
+from chat.answering.checking.words import stems
 from chat.pages.rendering import reason_label
 from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from chat.answering.citations import Marker
+from chat.answering.checking.citations import Marker
 from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from chat.answering.citations import remove_markers
-from chat.answering.support import EvidencePassage, SupportScorer, cut_passage
+from chat.answering.checking.citations import remove_markers
+from chat.answering.checking.support import EvidencePassage, SupportScorer, cut_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 

@@ -28,7 +28,7 @@ from retrieval import backends
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import NO_RERANKER
 from retrieval.search.pipeline import search
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.search.trace import SearchResult, SearchTrace, StageStatus
 from retrieval.types import SearchFilters, Turn
 

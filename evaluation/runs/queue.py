@@ -17,7 +17,7 @@ from core.jobs import enqueue_on_commit
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from retrieval.models import CollectionStatistics, Draft, Embedder
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles.profiles import NamedProfile
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -33,7 +33,7 @@ from evaluation.runs.results import NOTHING_TO_MEASURE, Result, results_of, summ
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.index.active_embedder import active_embedder
 from retrieval.profile_settings import ImproperProfile, from_json
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)

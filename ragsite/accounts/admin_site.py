@@ -25,9 +25,9 @@ from chat.conversations.rights import open_to, why_answer
 from chat.models import Answer, ApprovedAnswer
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import DEFAULT_DAYS, scope
-from ragsite import local_model
 from ragsite.accounts.sign_in import is_missing
 from ragsite.operations.readiness import queues
+from ragsite.processes import local_model
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.rights import source_collections, why_collection, why_document
 

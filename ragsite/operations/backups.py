@@ -22,8 +22,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
-from ragsite import machine
 from ragsite.postgres.embedded import EmbeddedPostgresError, binaries
+from ragsite.processes import machine
 from retrieval.documents.storage import is_in_a_folder
 from retrieval.index.distribution import has_citus
 from retrieval.management.prepared import migrate

@@ -26,7 +26,7 @@ from core.metrics import latest_gauge
 from evaluation.models import Judgement
 from ragsite.operations import readiness, shared_metrics
 from ragsite.operations.readiness import CheckGroup, Finding, Health, collect_findings, queues
-from ragsite.supervision import restarts
+from ragsite.processes.supervision import restarts
 from retrieval.documents.reconciliation import last_counts
 from retrieval.index.distribution import nodes
 from retrieval.models import Document

@@ -35,7 +35,7 @@ from core.database import statements_within
 from core.exceptions import FilesUnavailable
 from core.jobs import Job, count_queued, is_due
 from evaluation.models import EvaluationRun, Judgement
-from ragsite import local_model
+from ragsite.processes import local_model
 from retrieval.documents import sandbox
 from retrieval.documents.reconciliation import last_counts
 from retrieval.documents.storage import document_files
@@ -44,7 +44,7 @@ from retrieval.index.active_embedder import searches_former
 from retrieval.index.closeness import calibration_of, missing_calibration
 from retrieval.index.distribution import nodes as cluster_nodes
 from retrieval.models import Document, Draft, Embedder, SourceRun, WebhookDelivery
-from retrieval.search.profiles import active_profile
+from retrieval.search.profiles.profiles import active_profile
 from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
@@ -443,7 +443,8 @@ def scheduler() -> Finding:
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
             Health.DEGRADED,
-            "The scheduler does not run: what was interrupted is not resumed. Start `python -m ragsite.beat`.",
+            "The scheduler does not run: what was interrupted is not resumed. "
+            "Start `python -m ragsite.processes.beat`.",
         )
     return Finding()
 

@@ -26,7 +26,7 @@ from typing import IO
 
 import psutil
 
-from ragsite.machine import available_memory_mib
+from ragsite.processes.machine import available_memory_mib
 
 USERS_FILE = ".postgres-users"
 GUARDIAN_FILE = ".postgres-guardian"

@@ -6,7 +6,7 @@ import re
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite.machine import available_cores
+from ragsite.processes.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite.machine import available_cores
+from ragsite.processes.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
@@ -50,7 +50,7 @@ elif EMBEDDING_MODEL and not EMBEDDER:
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
-# A GGUF file, which a process of the site serves (ragsite/local_model.py).
+# A GGUF file, which a process of the site serves (ragsite/processes/local_model.py).
 LOCAL_MODEL = env.text("LOCAL_MODEL")
 # On 127.0.0.1. Another site on this machine can ask it by OPENAI_BASE_URL.
 LOCAL_MODEL_PORT = 8411
@@ -76,7 +76,7 @@ QUERY_REFORMULATOR: dict[str, Any] = {}
 # A local model writes one thing at a time, and would be late. A search profile can do without.
 if HAS_MODEL and not LOCAL_MODEL:
     QUERY_REFORMULATOR = _backend(
-        "retrieval.search.model_reformulator.ModelReformulator",
+        "retrieval.search.understanding.model_reformulator.ModelReformulator",
         **_MODEL,
         # A reader waits; then the question is searched as it was asked.
         timeout_seconds=4.0,
@@ -91,14 +91,14 @@ RERANKERS: dict[str, dict[str, Any]] = {}
 RERANK_URL, RERANK_MODEL = env.text("RERANK_URL"), env.text("RERANK_MODEL")
 if RERANK_MODEL and not RERANK_URL:
     RERANKERS["cross_encoder"] = _backend(
-        "retrieval.search.cross_encoder.CrossEncoder",
+        "retrieval.search.ranking.cross_encoder.CrossEncoder",
         model=RERANK_MODEL,
         cache_dir=DATA_DIR / "models",
         threads=2,
     )
 if RERANK_URL:
     RERANKERS["http"] = _backend(
-        "retrieval.search.http_reranker.HttpReranker",
+        "retrieval.search.ranking.http_reranker.HttpReranker",
         url=RERANK_URL,
         api_key=env.text("RERANK_API_KEY"),
         model=RERANK_MODEL,

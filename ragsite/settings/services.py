@@ -22,7 +22,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
-        # One a thread; the processes of the web server keep a pool (ragsite/web.py).
+        # One a thread; the processes of the web server keep a pool (ragsite/processes/web.py).
         "CONN_MAX_AGE": None,
     }
 }
@@ -76,14 +76,14 @@ CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in 
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_POOL = "ragsite.worker_pool:TaskPool"
+CELERY_WORKER_POOL = "ragsite.processes.worker_pool:TaskPool"
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
 # In KiB. A child that has grown beyond it is replaced when its task is done.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
-CELERY_BEAT_SCHEDULER = "ragsite.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "ragsite.processes.beat:Scheduler"
 # The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {

@@ -33,10 +33,10 @@ from retrieval.profile_settings import (
     from_json,
 )
 from retrieval.rights import filters_for
-from retrieval.search import profiles
 from retrieval.search.metadata_filters import validated_metadata
-from retrieval.search.profile_comparison import compare
-from retrieval.search.profiles import BUILT_IN, NamedProfile
+from retrieval.search.profiles import profiles
+from retrieval.search.profiles.profile_comparison import compare
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
 from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 # The form: a field for each setting that retrieval.profile_settings declares.

@@ -38,7 +38,7 @@ class SearchProfileVersion(models.Model):
     """The settings of a profile at one time; whatever refers to a version finds them as they were.
 
     At most one version of all profiles is in force; with none, the site searches with what its settings say. A saved
-    version cannot be changed: ``retrieval.search.profiles`` makes versions and puts them in force.
+    version cannot be changed: ``retrieval.search.profiles.profiles`` makes versions and puts them in force.
     """
 
     profile = models.ForeignKey(

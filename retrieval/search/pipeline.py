@@ -42,17 +42,24 @@ from retrieval.index.term_statistics import (
 )
 from retrieval.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.classification import classify
-from retrieval.search.fusion import add_searches, boost, fuse, rerank
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
-from retrieval.search.plans import SearchPlan, plan_for
-from retrieval.search.preferences import CONJUNCTIONS, Strengths, is_new_subject, put_own_language_first
-from retrieval.search.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
-from retrieval.search.retrievers import DEADLINE_GRACE_SECONDS, Known, RetrieverResult, look_up, run_retrievers, threads
-from retrieval.search.spelling import correct
-from retrieval.search.syntax import parse
+from retrieval.search.profiles.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
+from retrieval.search.ranking.fusion import add_searches, boost, fuse, rerank
+from retrieval.search.ranking.plans import SearchPlan, plan_for
+from retrieval.search.ranking.preferences import CONJUNCTIONS, Strengths, is_new_subject, put_own_language_first
+from retrieval.search.ranking.retrievers import (
+    DEADLINE_GRACE_SECONDS,
+    Known,
+    RetrieverResult,
+    look_up,
+    run_retrievers,
+    threads,
+)
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace, StageStatus
-from retrieval.search.vocabulary import CollectionVocabulary
+from retrieval.search.understanding.classification import classify
+from retrieval.search.understanding.spelling import correct
+from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.text.language import identify_language
 from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.types import (
@@ -232,7 +239,7 @@ def search(
     both alone and joined with the questions before it. A named ``method`` is searched as published, without both.
     ``profile`` replaces the published one, and ``reranker`` the profile's reranker. While RETRIEVAL_HYBRID_ENABLED is
     false, only vectors rank, whatever is asked for; the trace names the method used. A quoted phrase must occur in
-    every passage returned, a word after a minus in none (see retrieval.search.syntax). The result is empty when nothing
+    every passage returned, a word after a minus in none (see ``syntax``). The result is empty when nothing
     matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number,
     SearchUnavailable when no retriever could answer.
     """

@@ -193,7 +193,7 @@ def statement(said, supported, *reasons):
 
 
 def test_sentences_that_the_sources_do_not_bear_out_are_marked(site, anywhere):
-    from chat.answering.citations import find_markers
+    from chat.answering.checking.citations import find_markers
     from chat.models import Answer, Citation
 
     page = anywhere

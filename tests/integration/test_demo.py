@@ -13,7 +13,7 @@ from chat.answering import pipeline
 from chat.types import AnswerDraft, Failed
 from evaluation.models import EvaluationSet, ExpectedPassage
 from evaluation.models.evaluation_set import asked
-from ragsite.first_run import COLLECTIONS, load_demo
+from ragsite.processes.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights import everything

@@ -18,11 +18,11 @@ from chat.signals import answer_completed
 from core.jobs import sweep
 from evaluation.models import EvaluationRun, Judgement
 from evaluation.runs.queue import request_run
-from ragsite import machine
+from ragsite.processes import machine
 from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles.profiles import NamedProfile
 from tests.integration.test_processes import score
 from tests.support.evaluation_sets import BY_MEANING, set_of
 from tests.support.judged_answers import completed_answer

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ragsite import machine
-from ragsite.supervision import parse_procfile, restarts
+from ragsite.processes import machine
+from ragsite.processes.supervision import parse_procfile, restarts
 from tests.support.site import ROOT, wait_until
 
 SLEEPER = "sleeper: sleep 1000"
@@ -20,8 +20,8 @@ LOADED = "loaded: python -m tests.support.loaded"
 SCRIPT = r"""
 import os, sys
 from pathlib import Path
-from ragsite import machine
-from ragsite.supervision import parse_procfile, supervise
+from ragsite.processes import machine
+from ragsite.processes.supervision import parse_procfile, supervise
 processes = parse_procfile(sys.argv[2], os.environ)
 def say(line): os.write(1, f"{line}\n".encode())
 def tick():
@@ -117,7 +117,7 @@ def test_a_higher_score_stays():
 POOL = """
 import os, signal, sys, time
 from celery.signals import worker_process_init
-from ragsite.worker_pool import TaskPool
+from ragsite.processes.worker_pool import TaskPool
 def initializer(): worker_process_init.send(sender=None)
 pool = TaskPool.BlockingPool(2, initializer=initializer)
 time.sleep(1)

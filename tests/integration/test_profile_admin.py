@@ -17,7 +17,7 @@ from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
-from retrieval.search import profiles
+from retrieval.search.profiles import profile_comparison, profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 from tests.support.faults import forget_findings
 from tests.support.pages import messages, staff
@@ -329,7 +329,6 @@ def test_a_bad_question_is_told_at_its_field(admin, query, field):
 
 @on_several_connections
 def test_one_side_that_fails_leaves_the_other(admin, profile, version, library, monkeypatch):
-    from retrieval.search import profile_comparison
 
     def search(question, filters, *, profile, **options):
         if profile.name == "built-in":

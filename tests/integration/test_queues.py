@@ -10,7 +10,7 @@ from django.utils import timezone
 from core.jobs import enqueue
 from evaluation.models import Judgement
 from ragsite.celery import app
-from ragsite.supervision import parse_procfile
+from ragsite.processes.supervision import parse_procfile
 from retrieval.documents import submission
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from bench import with_constants
-from ragsite.machine import is_answering
+from ragsite.processes.machine import is_answering
 from tests.integration.test_killed import events_of
 from tests.support.model_server import model_server
 from tests.support.site import SiteProcess, free_port, wait_until

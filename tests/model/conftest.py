@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 
 from bench import with_constants
-from ragsite import local_model
+from ragsite.processes import local_model
 from tests.support.local_model_file import fetch
 from tests.support.site import SiteProcess, free_port, wait_until
 
@@ -54,7 +54,7 @@ def model_port(model_file, django_db_setup, tmp_path_factory):
     """Where the model's process listens, started as the Procfile does, for prompts and answers of CONTEXT_TOKENS."""
     port = free_port()
     process = SiteProcess(
-        ["ragsite.local_model"],
+        ["ragsite.processes.local_model"],
         tmp_path_factory.mktemp("model") / "model.log",
         LOCAL_MODEL=str(model_file),
         OPENAI_CONTEXT_TOKENS=str(CONTEXT_TOKENS),

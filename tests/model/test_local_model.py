@@ -91,7 +91,7 @@ class Site:
 
     def model(self):
         """The process that listens at the model's port."""
-        return next(child for child in self.serve.children() if "ragsite.local_model" in child.cmdline())
+        return next(child for child in self.serve.children() if "ragsite.processes.local_model" in child.cmdline())
 
     def model_state(self):
         return self.client.get("/readyz").json()["checks"]["language_model"]["state"]

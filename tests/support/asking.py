@@ -6,7 +6,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.conversations import reach
 from chat.conversations.history import fill_in_behind
 from chat.models import Answer, Citation

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.test import override_settings
 
-from ragsite.first_run import load_demo
+from ragsite.processes.first_run import load_demo
 from tests.support import cluster, databases, made_once
 
 PASSWORD = "a long enough one"

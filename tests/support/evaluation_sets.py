@@ -7,8 +7,8 @@ from evaluation.runs import queue, run_execution
 from evaluation.sets.building import expect
 from retrieval.models import Chunk, SearchProfile
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search import profiles
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles import profiles
+from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.types import SearchMethod
 
 # By words alone, so that a question in other words than the document's is not found.

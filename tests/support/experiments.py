@@ -13,7 +13,7 @@ from evaluation.arms import Arm
 from evaluation.experiments import arm_of
 from evaluation.models import Experiment
 from retrieval.models import SearchProfile
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 
 LONG_AGO = timedelta(days=20)
 

@@ -3,8 +3,8 @@
 import signal
 import time
 
-from ragsite import web
-from ragsite.web import *  # noqa: F403
+from ragsite.processes import web
+from ragsite.processes.web import *  # noqa: F403
 
 timeout = 3
 

@@ -13,7 +13,7 @@ from chat.answering import approved_answers as curation
 from chat.models import Answer, ApprovedAnswer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, SearchProfile, Source, SourceRun
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 
 GROUPS = ("sales", "care", "law")
 # Name: groups, and whether it is staff, with all permissions.

@@ -14,7 +14,7 @@ from django.db import connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ragsite.celery import app
-from ragsite.machine import is_answering
+from ragsite.processes.machine import is_answering
 from tests.support.databases import url_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +133,7 @@ def free_port():
 class WebServer(SiteProcess):
     """The web server as the Procfile starts it, with one process. Two can share the database."""
 
-    def __init__(self, log, config="python:ragsite.web", **environment):
+    def __init__(self, log, config="python:ragsite.processes.web", **environment):
         self.port = free_port()
         command = ["gunicorn", "--config", config, "--bind", f"127.0.0.1:{self.port}"]
         super().__init__(command, log, **{"WEB_CONCURRENCY": "1", **environment})

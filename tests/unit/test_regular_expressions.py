@@ -43,7 +43,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
         r"(?i)(?:^|\n)[ ]{0,24}(?:#{1,6} (?:[^\W\d_]{2,20} )?|(?:[-*] )?step ?)2[.):]?(?= [^\W_]|\n|$)",
     ),
     "evaluation/expectations.py: re.compile(before + re.escape(alternative) + after)": (r"(?<!\w)valve(?!\d)",),
-    "chat/answering/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),
+    "chat/answering/checking/verification.py: re.search('\\\\s++'.join(map(re.escape, lines)), content)": (r"a\s++b",),
     "retrieval/documents/extraction/pdf.py: re.compile('^[ \\\\t]*+(?:[\\\\dA-Z][\\\\d.]*+\\\\s++)?' + "
     "'\\\\s++'.join(map(re.escape, title.split())), re.M | re.I)": (
         r"(?im)^[ \t]*+(?:[\dA-Z][\d.]*+\s++)?The\s++pump",
@@ -57,14 +57,14 @@ LOOPED = {
     "chat/answering/injection.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
     "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
-    "retrieval/search/classification.py: re.compile('|'.join(alternatives))",
+    "retrieval/search/understanding/classification.py: re.compile('|'.join(alternatives))",
     "core/language_model/machinery.py: re.compile(opening, re.IGNORECASE)",
     "core/language_model/machinery.py: re.compile(closing, re.IGNORECASE)",
     "retrieval/text/questions.py: re.compile(f'\\\\b(?:{words})\\\\b', re.IGNORECASE)",
 }
 # Patterns that only ever see this many characters of a text.
 SEEN_CHARACTERS = {
-    "retrieval/search/classification.py": 1_000,  # CHARACTERS_READ
+    "retrieval/search/understanding/classification.py": 1_000,  # CHARACTERS_READ
     "retrieval/documents/extraction/number_formats.py": 255,  # _LONGEST_FORMAT
     "retrieval/documents/extraction/source_code.py": 300,  # _MAX_LINE_CHARS
     "retrieval/text/extracted.py": 800,  # 4 * MAX_TITLE_CHARS

@@ -18,7 +18,7 @@ from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import Interval, mean_interval, rounded
-from retrieval.search.classification import classify
+from retrieval.search.understanding.classification import classify
 from retrieval.types import Classification, QueryClass
 
 SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"

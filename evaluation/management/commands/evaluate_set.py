@@ -20,7 +20,7 @@ from evaluation.statistics import rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
-from retrieval.search.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, active_profile, built_in_profile, named
 
 WAIT_SECONDS = 1.0
 

@@ -15,12 +15,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from ragsite import local_model, machine
-from ragsite.first_run import prepare
 from ragsite.operations.backups import interrupted_restore
 from ragsite.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from ragsite.supervision import parse_procfile, supervise
-from ragsite.web import load_model, preload
+from ragsite.processes import local_model, machine
+from ragsite.processes.first_run import prepare
+from ragsite.processes.supervision import parse_procfile, supervise
+from ragsite.processes.web import load_model, preload
 
 DATABASE_PAUSE_SECONDS = 5.0
 

@@ -6,8 +6,9 @@ import pytest
 
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Collection
-from retrieval.search import pipeline, retrievers
-from retrieval.search.vector_ranker import VectorRanker
+from retrieval.search import pipeline
+from retrieval.search.ranking import retrievers
+from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import Retriever
 from tests.support.faults import counted
 from tests.support.remembered import remembered
@@ -273,7 +274,7 @@ def test_the_trace_says_what_was_searched(api, staff_api, papers):
 @on_several_connections
 def test_why_a_model_did_not_reformulate_is_for_staff(api, staff_api, papers, settings):
     settings.QUERY_REFORMULATOR = {
-        "BACKEND": "retrieval.search.model_reformulator.ModelReformulator",
+        "BACKEND": "retrieval.search.understanding.model_reformulator.ModelReformulator",
         "OPTIONS": {"base_url": "http://127.0.0.1:9/v1", "api_key": "", "model": "tiny"},
     }
     body = {"query": "hand hygiene " * 20, "explain": True}

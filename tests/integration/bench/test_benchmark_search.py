@@ -8,7 +8,7 @@ from bench.speed import search_corpus, search_speed
 from retrieval.documents.reconciliation import check
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection
-from retrieval.search.vector_ranker import VectorRanker
+from retrieval.search.ranking.vector_ranker import VectorRanker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

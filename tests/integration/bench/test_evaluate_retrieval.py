@@ -298,7 +298,7 @@ def test_a_reranker_that_is_named_serves_every_method_and_else_the_default_has_i
 
 
 def test_no_figure_is_given_when_a_leg_did_not_answer(folder, monkeypatch):
-    from retrieval.search.vector_ranker import VectorRanker
+    from retrieval.search.ranking.vector_ranker import VectorRanker
 
     def fail(self, depth):
         raise RetrieverFailed("The vectors are on fire.")

@@ -16,8 +16,8 @@ from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
-from retrieval.search import profiles
-from retrieval.search.lexical_ranker import count_matches, matched_spans
+from retrieval.search.profiles import profiles
+from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 from tests.support.asking import answered, client_of
 from tests.support.remembered import library_of
 
@@ -88,7 +88,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(library, staff,
     def broken(*_):
         raise RetrieverFailed("disk /dev/sda1 is full")
 
-    monkeypatch.setattr("retrieval.search.vector_ranker.VectorRanker.rank", broken)
+    monkeypatch.setattr("retrieval.search.ranking.vector_ranker.VectorRanker.rank", broken)
     monkeypatch.setattr("chat.debugging.panel.count_matches", broken)
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     answer = answered(QUESTION)

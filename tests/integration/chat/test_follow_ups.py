@@ -11,7 +11,7 @@ from chat.conversations.history import turns_before
 from chat.models import Answer
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
-from retrieval.search.profiles import built_in_profile
+from retrieval.search.profiles.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn
 from tests.support.asking import ask as asked
 from tests.support.asking import begin
@@ -192,7 +192,7 @@ def test_every_method_searches_both(library, method):
 def model(settings):
     with completion_server() as server:
         settings.QUERY_REFORMULATOR = {
-            "BACKEND": "retrieval.search.model_reformulator.ModelReformulator",
+            "BACKEND": "retrieval.search.understanding.model_reformulator.ModelReformulator",
             "OPTIONS": {"base_url": server.url, "api_key": "", "model": "tiny"},
         }
         yield server

@@ -16,7 +16,7 @@ from chat.streaming import answer_cache, streams
 from chat.streaming.asking import filters_of
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from retrieval.types import SearchFilters, Turn
 from tests.support.asking import PUMP, QUESTION, answered, ask
 

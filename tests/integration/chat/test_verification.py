@@ -2,8 +2,8 @@
 
 import pytest
 
-from chat.answering.citations import find_markers
-from chat.answering.verification import verify
+from chat.answering.checking.citations import find_markers
+from chat.answering.checking.verification import verify
 from tests.unit.chat.answering.test_evidence import source
 
 CONTENT = """Before the work:

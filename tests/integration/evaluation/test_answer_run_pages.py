@@ -10,7 +10,7 @@ from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage
 from evaluation.runs import queue
 from evaluation.sets import building
 from retrieval.models import Chunk
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles.profiles import NamedProfile
 from tests.integration.evaluation.test_set_pages import QUESTIONS_PAGE, RUNS, SETS
 from tests.support.evaluation_sets import ANSWERS, BY_WORDS, MEANING, answered, set_of
 from tests.support.pages import messages

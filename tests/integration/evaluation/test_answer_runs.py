@@ -19,8 +19,8 @@ from evaluation.runs.results import compare, interval_of
 from evaluation.sets.building import expect
 from evaluation.sets.resolution import fingerprint, measured_questions
 from retrieval.models import Chunk
-from retrieval.search import profiles
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles import profiles
+from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.types import SearchFilters
 from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, MEANING, answered, set_of, version_of
 

@@ -14,7 +14,7 @@ from evaluation.runs.results import measure_of
 from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from tests.support.evaluation_sets import BY_MEANING, measured, version_of
 from tests.support.judged_answers import completed_answer
 from tests.support.pages import boss, messages

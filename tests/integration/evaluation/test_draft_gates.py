@@ -16,7 +16,7 @@ from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, CollectionStatistics, Document, Draft
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from tests.support.evaluation_sets import BY_MEANING, DOCUMENTS, measure_all, measured, set_of, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ from django.urls import reverse
 from evaluation.arms import Arm
 from evaluation.models import Experiment
 from retrieval.gates import Gate, Objection
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from tests.support.experiments import draft, simulate, started, versions
 from tests.support.pages import messages, staff
 

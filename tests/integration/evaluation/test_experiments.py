@@ -14,7 +14,7 @@ from evaluation import experiments
 from evaluation.arms import Arm
 from evaluation.experiments import ExperimentRefused, ExperimentVerdict, arm_of, choose, report, sentence
 from evaluation.models import Experiment
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from tests.support.experiments import answered, draft, simulate, started, versions, visitor
 
 pytestmark = pytest.mark.django_db

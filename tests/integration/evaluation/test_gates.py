@@ -9,7 +9,7 @@ from evaluation.models import EvaluationRun, ExpectedPassage, GatePolicy, Questi
 from retrieval import gates as publication_gates
 from retrieval.gates import Gate, PublicationRefused
 from retrieval.models import Document
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, measure_all, version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.search import pipeline as search_module
-from retrieval.search.profiles import BUILT_IN, NamedProfile, built_in_profile
+from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile, built_in_profile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, MEANING, QUESTIONS, WORDS, measured, set_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

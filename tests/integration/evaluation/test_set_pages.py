@@ -12,8 +12,8 @@ from evaluation.models.evaluation_set import asked
 from evaluation.runs import queue, run_execution
 from evaluation.sets.resolution import resolve
 from retrieval.models import Chunk, Publication
-from retrieval.search import profiles
-from retrieval.search.profiles import NamedProfile
+from retrieval.search.profiles import profiles
+from retrieval.search.profiles.profiles import NamedProfile
 from tests.support.evaluation_sets import BY_MEANING, BY_WORDS, set_of, version_of
 from tests.support.judged_answers import completed_answer
 from tests.support.pages import messages, staff

@@ -23,9 +23,9 @@ from chat.answering import writers
 from chat.models import Answer
 from chat.streaming import saving, streams, writing
 from core import disk
-from ragsite import beat
 from ragsite.celery import app as celery_app
-from ragsite.machine import keep_ballast
+from ragsite.processes import beat
+from ragsite.processes.machine import keep_ballast
 from retrieval.documents import ingestion, submission
 from retrieval.models import Document
 from tests.support.asking import token

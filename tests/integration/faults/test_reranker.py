@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def server(settings):
     with rerank_server() as state:
         settings.RERANKERS = {
-            "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": state.url}}
+            "http": {"BACKEND": "retrieval.search.ranking.http_reranker.HttpReranker", "OPTIONS": {"url": state.url}}
         }
         settings.RETRIEVAL_RERANKER = "http"
         yield state

@@ -10,10 +10,10 @@ from django.db import connection
 from chat.models import Answer
 from chat.pages.turns import build_turn
 from retrieval.protocols import Ranker
-from retrieval.search import retrievers
-from retrieval.search.lexical_ranker import Bm25Ranker
-from retrieval.search.statement_timeout import statement_timeout
-from retrieval.search.vector_ranker import VectorRanker
+from retrieval.search.ranking import retrievers
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.statement_timeout import statement_timeout
+from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import RankedChunk, Ranking, Retriever
 from tests.support.faults import FAULTS, ask, counted
 

@@ -26,7 +26,9 @@ def test_a_scheduler_that_hangs_is_told_of_and_comes_back(client, tmp_path, monk
     monkeypatch.setattr(readiness, "SCHEDULER_LOST_AFTER_SECONDS", 20.0)
     seen = settings.SCHEDULER_SEEN_FILE
     assert "scheduler" not in degraded(client), "there may be none on this machine"
-    beat = SiteProcess(["ragsite.beat"], tmp_path / "beat.log", **with_constants(CELERY_BEAT_MAX_LOOP_INTERVAL=1))
+    beat = SiteProcess(
+        ["ragsite.processes.beat"], tmp_path / "beat.log", **with_constants(CELERY_BEAT_MAX_LOOP_INTERVAL=1)
+    )
     try:
         wait_until(seen.exists, 60, "the scheduler")
         assert "scheduler" not in degraded(client)

@@ -19,7 +19,7 @@ from ragsite.models import ApiKey, AuditEntry
 from ragsite.operations.audit_log import delete_old_entries, record
 from retrieval.models import Collection, Draft, SearchProfile
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search import profiles
+from retrieval.search.profiles import profiles
 from tests.support.keys import key_of
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,8 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, settle
 from retrieval.models import Document
 from retrieval.rights import everything
-from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.pipeline import search
+from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.types import DateRange, Retriever, SearchMethod
 from tests.support.remembered import remembered
 

@@ -4,8 +4,8 @@ import pytest
 
 from retrieval.models import Collection, Document
 from retrieval.rights import everything
-from retrieval.search.lexical_ranker import count_matches, matched_spans
 from retrieval.search.pipeline import search
+from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 from retrieval.types import SearchMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,12 +6,12 @@ from django.db import connection
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
-from retrieval.search import vocabulary
-from retrieval.search.lexical_query import build_queries
-from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.pipeline import search
-from retrieval.search.plans import plan_for
-from retrieval.search.vocabulary import MAX_EXPANSIONS
+from retrieval.search.ranking.lexical_query import build_queries
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.plans import plan_for
+from retrieval.search.understanding import vocabulary
+from retrieval.search.understanding.vocabulary import MAX_EXPANSIONS
 from retrieval.text.terms import inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import library_of

@@ -17,10 +17,10 @@ from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
 from retrieval.models import Chunk, Collection, Lexeme
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
-from retrieval.search.lexical_query import COMMON_SHARE, build_queries
-from retrieval.search.lexical_ranker import Bm25Ranker
-from retrieval.search.plans import plan_for
-from retrieval.search.tsquery import MatchesTsQuery
+from retrieval.search.ranking.lexical_query import COMMON_SHARE, build_queries
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.tsquery import MatchesTsQuery
 from retrieval.text.chunking import content_hash
 from retrieval.types import SearchMethod
 

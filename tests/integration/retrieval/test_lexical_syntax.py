@@ -7,11 +7,11 @@ from retrieval.index.vector_index import indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
-from retrieval.search import vector_ranker as dense_ranker
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
-from retrieval.search.plans import plan_for
-from retrieval.search.vector_ranker import VectorRanker
+from retrieval.search.ranking import vector_ranker as dense_ranker
+from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod
 from tests.support.remembered import library_of
 

@@ -15,8 +15,9 @@ from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
 from retrieval.rights import everything
-from retrieval.search import profiles, retrievers
 from retrieval.search.pipeline import search
+from retrieval.search.profiles import profiles
+from retrieval.search.ranking import retrievers
 from retrieval.search.trace import StageStatus
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import library_of

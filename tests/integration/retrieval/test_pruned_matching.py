@@ -8,10 +8,10 @@ from bench.speed.texts import SyntheticCorpus
 from core import database
 from retrieval.models import Chunk, Document
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search import lexical_ranker
-from retrieval.search.lexical_query import build_queries
-from retrieval.search.lexical_ranker import Bm25Ranker
-from retrieval.search.plans import plan_for
+from retrieval.search.ranking import lexical_ranker
+from retrieval.search.ranking.lexical_query import build_queries
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.plans import plan_for
 from retrieval.types import SearchFilters, SearchMethod
 from tests.support.remembered import remembered
 

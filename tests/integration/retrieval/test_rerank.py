@@ -96,7 +96,7 @@ def test_a_cross_encoder_changes_the_order(library, settings, tmp_path):
     configure(
         settings,
         "tested",
-        "retrieval.search.cross_encoder.CrossEncoder",
+        "retrieval.search.ranking.cross_encoder.CrossEncoder",
         model=str(write_overlap_model(tmp_path / "overlap", ["valve"], **IDENTITY)),
     )
     question = "How much does a wet pump weigh? Not a valve."
@@ -114,7 +114,7 @@ def test_a_cross_encoder_changes_the_order(library, settings, tmp_path):
 
 
 def test_a_server_reads_what_was_written(library, settings, server):
-    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.ranking.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_weight=None)
     (request,) = server.requests
     assert request["query"] == QUESTION
@@ -127,7 +127,7 @@ def test_a_server_reads_what_was_written(library, settings, server):
 
 
 def test_the_threshold_is_for_the_score_after_reranking(library, settings, server):
-    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.ranking.http_reranker.HttpReranker", url=server.url)
     result = reranked(rerank_weight=None, score_threshold=0.4)
     assert sources(result) == ["first.md", "second.md"]
     assert len(server.requests[0]["texts"]) == 3
@@ -173,7 +173,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
 
 
 def test_a_reranker_asked_for_by_name_serves_a_published_method(library, settings, server):
-    configure(settings, "tested", "retrieval.search.http_reranker.HttpReranker", url=server.url)
+    configure(settings, "tested", "retrieval.search.ranking.http_reranker.HttpReranker", url=server.url)
     settings.RETRIEVAL_RERANKER = "tested"
     assert search(QUESTION, everything(), method=SearchMethod.RRF).trace.rerank is None
     assert search(QUESTION, everything(), reranker="none").trace.rerank is None
@@ -203,7 +203,7 @@ def errors():
 def test_a_misspelt_reranker_is_found_at_start(settings):
     assert errors() == []
     settings.RERANKERS = {
-        "http": {"BACKEND": "retrieval.search.http_reranker.HttpReranker", "OPTIONS": {"url": "localhost"}}
+        "http": {"BACKEND": "retrieval.search.ranking.http_reranker.HttpReranker", "OPTIONS": {"url": "localhost"}}
     }
     assert errors() == [
         'Reranker http: The URL of the reranker must look like "http://host:8080" or "https://host/v1/rerank".'

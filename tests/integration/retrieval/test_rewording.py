@@ -4,8 +4,8 @@ import pytest
 
 from retrieval.rights import everything
 from retrieval.search.pipeline import search
-from retrieval.search.spelling import suggest
-from retrieval.search.vocabulary import CollectionVocabulary
+from retrieval.search.understanding.spelling import suggest
+from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchMethod, Turn
 from tests.support.remembered import library_of
 

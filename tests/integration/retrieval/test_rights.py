@@ -9,12 +9,12 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
 from retrieval.rights import everything, filters_for, narrowing_key
-from retrieval.search import vector_ranker as dense_ranker
-from retrieval.search.lexical_query import build_queries
-from retrieval.search.lexical_ranker import count_matches
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.vocabulary import CollectionVocabulary
+from retrieval.search.ranking import vector_ranker as dense_ranker
+from retrieval.search.ranking.lexical_query import build_queries
+from retrieval.search.ranking.lexical_ranker import count_matches
+from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.tables.stored_tables import find_candidates
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
 from tests.support.remembered import remembered

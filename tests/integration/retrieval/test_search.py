@@ -13,13 +13,13 @@ from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import Document
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights import everything
-from retrieval.search import retrievers
-from retrieval.search.lexical_ranker import Bm25Ranker
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
-from retrieval.search.plans import plan_for
+from retrieval.search.ranking import retrievers
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.plans import plan_for
+from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import StageStatus
-from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchMethod
 from tests.support.remembered import library_of
 
@@ -158,7 +158,7 @@ def test_a_late_leg_is_not_waited_for(library, monkeypatch):
 
 
 def test_a_slow_statement_is_ended_by_the_database(library):
-    from retrieval.search.statement_timeout import statement_timeout
+    from retrieval.search.ranking.statement_timeout import statement_timeout
 
     with (
         pytest.raises(RetrieverFailed, match=r"ran past its 0\.05 s"),

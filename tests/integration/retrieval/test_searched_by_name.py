@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from chat.pages.suggestions import suggestions
-from ragsite.first_run import COLLECTIONS, SUGGESTED
+from ragsite.processes.first_run import COLLECTIONS, SUGGESTED
 from retrieval.models import Collection
 from retrieval.rights import everything, filters_for
 from tests.support.asking import answered

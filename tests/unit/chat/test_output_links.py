@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chat.answering.addresses import canonical, find_addresses, known_addresses
-from chat.answering.links import find_boundary, find_link_edits, find_tags
+from chat.answering.checking.addresses import canonical, find_addresses, known_addresses
+from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
 from tests.support.contexts import source
 
 SOURCE = (

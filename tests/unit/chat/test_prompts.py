@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.answering import prompts
-from chat.answering.citation_forms import find_references
+from chat.answering.checking.citation_forms import find_references
 from chat.answering.prompts import compose, estimated_tokens
 from chat.types import ContextSource
 from retrieval.types import Turn

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from chat.answering.citations import find_markers
+from chat.answering.checking.citations import find_markers
 from chat.pages.answer_text import whole_text
 from chat.pages.cards import Cited
 from chat.pages.plain_text import plain

@@ -18,7 +18,7 @@ from core.model_server import LEFT_OUT, without_request
 from evaluation.judges.judge_model import JudgeModel
 from retrieval.exceptions import EmbeddingFailed, RerankFailed
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
-from retrieval.search.http_reranker import HttpReranker
+from retrieval.search.ranking.http_reranker import HttpReranker
 
 SECONDS = 0.6
 _CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chat.answering.answer_stream import AnswerStream
+from chat.answering.checking.answer_stream import AnswerStream
+from chat.answering.checking.verification import verify
 from chat.answering.prompts import compose
-from chat.answering.verification import verify
 from tests.support.contexts import source
 
 PUMP = "The pump weighs 3450 grams. It hums at night.\n\n```\nstart(pump)\nstop(pump)\n```\n"

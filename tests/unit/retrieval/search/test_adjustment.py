@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.profile_settings import ProfileSettings
-from retrieval.search.fusion import boost, rerank
+from retrieval.search.ranking.fusion import boost, rerank
 from retrieval.types import Candidate, MetadataBoost, Retriever, RetrieverScore
 
 

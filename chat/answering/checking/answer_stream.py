@@ -1,0 +1,438 @@
+"""Show a model's text while it is written: with the site's markers, and without links that no source vouches for.
+
+The text is kept as the model wrote it. It is shown with edits alone: a citation that the model wrote becomes the marker
+of the source that supports its sentence, or goes; such a marker is added where there is none; and an address that is in
+no source is neutralised. Nothing else changes, however the text is divided into pieces.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from chat.answering.checking.addresses import known_addresses
+from chat.answering.checking.attribution import Attributor
+from chat.answering.checking.citation_forms import Reference, find_references
+from chat.answering.checking.citations import (
+    MARKER,
+    NUMBERS_IN_BRACKETS,
+    PIECE_BREAK,
+    QUOTED_NUMBERS,
+    Group,
+    Marker,
+    cited_sentences,
+    find_code,
+    find_undecided,
+)
+from chat.answering.checking.edits import Edit
+from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
+from chat.answering.checking.support import declines, extract_assertion
+from chat.answering.prompts import NO_ANSWER, REMEMBERED_TURNS
+from chat.answering.tool_calls import FUNCTION
+from chat.exceptions import AnswerWithheld
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from chat.answering.prompts import Prompt
+    from chat.types import ContextSource
+    from retrieval.types import Turn
+
+# A text that contains so many letters and digits of the rules in a row, about eight words, repeats them.
+LONGEST_SHARED = 40
+# A model that writes the same sentence so often, or the same characters so often in a row, is in a loop.
+MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
+MOST_CYCLES, LONGEST_CYCLE = 6, 120
+# A longer sentence is shown without markers. The open text is looked at again after it has grown by a fiftieth: the
+# work stays proportional to the text.
+LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
+# So many characters of an answer show its language.
+LONGEST_TEXT = 1_000
+# Fewer characters of an earlier answer may be repeated on purpose: "Yes, both do."
+LEAST_REPEATED = 40
+# An answer that gives up begins like this. A text that begins so is held back until it says more.
+_OPENINGS = (
+    "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
+    "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
+    "the available", "there is no", "there are no", "no information", "none of the", "based on the", "according to the",
+    "from the", "in the provided", "het spijt", "helaas", "ik kan", "er is geen", "er staat", "de bron", "de gegeven",
+    "de document", "de tekst", "de informatie", "op basis van", "volgens de",
+)  # fmt: skip
+# These signs may surround the word by which a model refuses.
+_AROUND = " \t\r\n\"'`*["
+_SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
+_BLANK_BEFORE_SIGN = re.compile(r" (?=[.,:;!?])")
+_HALF_MARKER = re.compile(r"\[[\d, ]{0,20}\Z")
+_END_OF_ROW = re.compile(r"(?<![ \t])[ \t]*+\|[ \t]*+\Z")
+_REST_OF_WORD = re.compile(r"\w+")
+_SIGNS = " \t>*+•0123456789.)#|-"
+_LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
+
+
+class AnswerStream:
+    """The shown text of a model's answer, piece by piece.
+
+    ``sources`` are all that were found; those in the prompt come first if several support a sentence. Addresses may be
+    linked if these sources contain them. ``history`` are earlier turns: an answer is shown without the sentences at its
+    beginning that repeat an earlier answer, as small models do.
+
+    ``written`` is the model's text so far, and ``citations`` are the spans in it that were recognised as citations.
+    ``shown_length`` is the length of the shown text, and ``markers`` are the site's in it. ``is_looping`` is true if
+    the model repeats itself: the rest is not shown. ``declines`` is true at the end if the model refused with the word
+    that the prompt gives.
+    """
+
+    def __init__(
+        self,
+        prompt: Prompt,
+        question: str,
+        sources: Sequence[ContextSource],
+        history: Sequence[Turn],
+        encode: Callable[[Sequence[str]], np.ndarray],
+    ) -> None:
+        prompted = [source for source in sources if source.marker in prompt.markers]
+        rules = _letters(prompt.rules)
+        self._rules = {rules[at : at + LONGEST_SHARED] for at in range(len(rules) - LONGEST_SHARED + 1)}
+        self._last = self._last_letters = ""
+        self._known = "\n".join([question, *(text for turn in history for text in (turn.question, turn.answer))])
+        self._known_letters = _letters(self._known)
+        self._contents = ""
+        self._addresses: set[str] = set()
+        self._tags: set[str] = set()
+        self._attributor = Attributor((), prompt.markers, encode)
+        self._admit_words(prompted)
+        self._attributor.admit(sources)
+        self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _without_markers(turn.answer))]
+
+        self.written = ""
+        self.markers: list[Marker] = []
+        self.citations: list[tuple[int, int]] = []
+        self.is_looping = self.declines = False
+        # The text before the first offset is not shown, that before the second is complete, that before the third was
+        # shown. The first two are None and 0 until the beginning is known.
+        self._begin: int | None = None
+        self._skipped = self._open = self._shown = 0
+        self.shown_length = self._unread = 0
+        self._edits: list[Edit] = []
+        self._may_give_up = True
+        self._says_something = False
+        self._said: Counter[str] = Counter()
+        self._text = ""
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether the finished text only says that the sources do not answer."""
+        return self.declines or (not self._says_something and bool(self.written.strip()))
+
+    def admit(self, sources: Sequence[ContextSource]) -> None:
+        """Add sources: from now on the text may cite them and repeat their words."""
+        self._admit_words(sources)
+        self._attributor.admit(sources)
+
+    def _admit_words(self, sources: Sequence[ContextSource]) -> None:
+        contents = [source.block.content for source in sources]
+        self._addresses |= known_addresses(sources)
+        self._tags |= find_tags(contents)
+        self._known += "\n".join(["", *contents])
+        self._known_letters = _letters(self._known)
+        self._contents += "".join("".join(contents).split())
+
+    def feed(self, piece: str) -> str:
+        """Return the text that can be shown after this piece; may be empty. Raises: AnswerWithheld."""
+        if self.is_looping:
+            return ""
+        self._refuse_secrets(piece)
+        self.written += piece
+        self._unread += len(piece)
+        if self._unread * LOOKS_AGAIN < len(self.written) - self._open:
+            return ""
+        self._unread = 0
+        return self._advance(is_end=False)
+
+    def close(self) -> str:
+        """Return the text that was held back, at the end of the stream; empty if the answer gives up."""
+        shown = self._advance(is_end=True)
+        return "" if self.gives_up else shown
+
+    def _refuse_secrets(self, piece: str) -> None:
+        """Raises: AnswerWithheld if the text names the site's function or repeats the prompt's rules.
+
+        Both are allowed where a source or the conversation contains the same. Only letters and digits are compared.
+        """
+        self._last = self._last[-len(FUNCTION) :] + piece
+        if FUNCTION in self._last and FUNCTION not in self._known:
+            raise AnswerWithheld("function")
+        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _letters(piece)
+        for at in range(len(self._last_letters) - LONGEST_SHARED + 1):
+            shared = self._last_letters[at : at + LONGEST_SHARED]
+            if shared in self._rules and shared not in self._known_letters:
+                raise AnswerWithheld("prompt")
+
+    # The beginning ---------------------------------------------------------------------------------------------------
+
+    def _find_begin(self, *, is_end: bool) -> bool:
+        """Return whether it is decided where the shown text begins."""
+        if self._begin is not None:
+            return True
+        text = self.written[self._skipped :]
+        word = text.strip(_AROUND)
+        if NO_ANSWER.startswith(word[: len(NO_ANSWER)]) and not (is_end and not word.startswith(NO_ANSWER)):
+            self.declines = is_end and word.startswith(NO_ANSWER)
+            return False
+        while self._earlier:
+            if self._is_repeated(text):
+                if not is_end:
+                    return False
+                # The answer says nothing else.
+                break
+            ends = [end.end() for end in _SENTENCE_ENDS.finditer(text)]
+            # A block of code is left out whole, or not at all.
+            ends = [at for at in ends if self._is_repeated(text[:at]) and text.count("```", 0, at) % 2 == 0]
+            if max(ends, default=0) < LEAST_REPEATED:
+                break
+            # The next sentences may repeat the answer to another question.
+            self._skipped += max(ends)
+            text = self.written[self._skipped :]
+        begin = self._skipped + len(text) - len(text.lstrip())
+        if begin == len(self.written) and not is_end:
+            return False
+        self._begin = self._open = self._shown = begin
+        return True
+
+    def _is_repeated(self, text: str) -> bool:
+        plain = _without_markers(text)
+        return any(earlier.startswith(plain) for earlier in self._earlier)
+
+    # Sentences -------------------------------------------------------------------------------------------------------
+
+    def _advance(self, *, is_end: bool) -> str:
+        if is_end:
+            self.written = self.written.rstrip()
+        if not self._find_begin(is_end=is_end):
+            return ""
+        text = self.written[self._open :]
+        undecided = len(text) if is_end else find_undecided(text)
+        references = find_references(text[:undecided], self._attributor.markers, self._is_in_sources, is_end=is_end)
+        sure = text[: references.undecided]
+        complete = len(sure) if is_end else _begin_of_last(sure, references.found)
+        if complete:
+            self._complete(text[:complete], references.found)
+        if cycle := _find_cycle(text):
+            self._stop(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
+        if is_end or self.is_looping:
+            return self._show(len(self.written) if is_end else self._open, is_end=is_end)
+        if len(text) - complete > LONGEST_OPEN:
+            self._give_up_on_open()
+            return self._show(len(self.written), is_end=False)
+        # The last sentence is shown as far as no citation can be in it.
+        behind = [each.start - each.blanks for each in references.found if each.start >= complete]
+        open_text = sure[complete : min(behind, default=len(sure))]
+        return self._show(self._open + len(_without_open_tail(open_text)), is_end=False)
+
+    def _is_in_sources(self, text: str) -> bool:
+        return "".join(text.split()) in self._contents
+
+    def _stop(self, end: int) -> None:
+        """End the text here."""
+        self.is_looping = True
+        self.written = self.written[:end]
+        self._open = min(self._open, end)
+        self._edits = [edit for edit in self._edits if edit.end <= end]
+
+    def _give_up_on_open(self) -> None:
+        """Leave a text that is too long for a sentence as it is. A block of code stays open."""
+        text = self.written[self._open :]
+        block = next((code for code in find_code(text) if code.is_open), None)
+        self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
+        self._says_something = True
+
+    def _complete(self, part: str, references: Sequence[Reference]) -> None:
+        """Add the edits of a complete part of the text, which begins at the open offset."""
+        base = self._open
+        self._open += len(part)
+        inside = [each for each in references if each.end <= len(part)]
+        groups = [Group(each.start, each.end, each.numbers) for each in inside]
+        cited: set[Reference] = set()
+        blocks = [code for code in find_code(part) if code.fence]
+        for sentence in cited_sentences(part, groups):
+            bare = _cut_out(part, sentence.start, sentence.end, inside)
+            if self._is_repeated_too_often(bare):
+                self._stop(max(self._shown, base + sentence.start))
+                break
+            self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
+            found = self._attributor.find(bare, sentence.markers, self._text)
+            says = bool(found) or not (declines(bare) or extract_assertion(bare) is None)
+            self._says_something = self._says_something or says
+            placed: list[int] = []
+            own = [each for each in inside if sentence.start <= each.start < sentence.end]
+            for reference in own:
+                right = [number for number in reference.numbers if number in found]
+                if reference.needs_support and not right:
+                    continue
+                right = right or [number for number in found if number not in placed]
+                placed += right
+                cited.add(reference)
+                self._cite(base, part, reference, right)
+            missing = "".join(f"[{number}]" for number in found if number not in placed)
+            if missing:
+                end_of_row = _END_OF_ROW.search(part, sentence.start, sentence.end)
+                at = end_of_row.start() if end_of_row else sentence.end
+                self._add(base, at, at, f" {missing}")
+        for block in blocks:
+            found = self._attributor.find_code(part[block.start : block.end])
+            self._add(base, block.end, block.end, "".join(f"\n\n[{number}]" for number in found))
+            self._says_something = True
+        for reference in inside:
+            if reference not in cited and not (reference.needs_support and not self._is_confirmed(base, reference)):
+                self._cite(base, part, reference, ())
+        self._edits.sort()
+
+    def _is_confirmed(self, base: int, reference: Reference) -> bool:
+        """Return whether the markers added before an ambiguous citation name one of its sources."""
+        before = [edit.text for edit in self._edits if edit.cites and edit.start <= base + reference.start]
+        numbers = {int(number) for number in MARKER.findall(before[-1])} if before else set()
+        return bool(numbers & set(reference.numbers))
+
+    def _is_repeated_too_often(self, sentence: str) -> bool:
+        plain = " ".join(sentence.lower().split())
+        self._said[plain] += 1
+        return self._said[plain] >= MOST_REPEATS and len(plain) >= FEWEST_REPEATED_CHARACTERS
+
+    def _cite(self, base: int, part: str, reference: Reference, numbers: Sequence[int]) -> None:
+        """Replace a citation of the model's by the markers of these sources; remove it, with its blanks, for none."""
+        start, end = reference.start, reference.end
+        self.citations.append((base + start, base + end))
+        if not numbers:
+            begins_line = not part[part.rfind("\n", 0, start) + 1 : start].strip(_SIGNS)
+            if begins_line and part[end : end + 1] == " ":
+                end += 1
+            elif not begins_line:
+                start -= reference.blanks
+        self._add(base, start, end, "".join(f"[{number}]" for number in numbers))
+
+    def _add(self, base: int, start: int, end: int, text: str) -> None:
+        if text or end > start:
+            self._edits.append(Edit(base + start, base + end, text, cites=True))
+
+    # The shown text --------------------------------------------------------------------------------------------------
+
+    def _show(self, end: int, *, is_end: bool) -> str:
+        """Return the shown text up to this offset, or a smaller one where the text may still change."""
+        if self._holds_back() and not is_end:
+            return ""
+        end = end if is_end else find_boundary(self.written, self._shown, end)
+        line = self.written.rfind("\n", 0, end) + 1
+        refusal = self.written[line:].strip(_AROUND + ".")
+        if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
+            # The model may refuse after it called a function.
+            self.declines = self.declines or (is_end and refusal == NO_ANSWER)
+            end = min(end, max(line, self._shown))
+        self._edits = [self._moved(edit) for edit in self._edits]
+        # The prompt wrote the brackets of documents in another way.
+        quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
+        # An edit is made whole, or later.
+        end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
+        if end < self._shown:
+            return ""
+        edits = [edit for edit in self._edits if edit.end <= end or is_end]
+        self._edits = [edit for edit in self._edits if edit not in edits]
+        others = find_link_edits(self.written, self._shown, end, self._addresses, self._tags)
+        others += [edit for edit in quoted if edit.end <= end and NUMBERS_IN_BRACKETS.fullmatch(edit.text)]
+        free = [
+            other for other in others if not any(edit.start < other.end and other.start < edit.end for edit in edits)
+        ]
+        pieces: list[str] = []
+        for edit in sorted([*edits, *free]):
+            pieces += [self._count(self.written[self._shown : edit.start]), self._count(edit.text, cites=edit.cites)]
+            self._shown = max(self._shown, edit.end)
+        pieces.append(self._count(self.written[self._shown : end]))
+        self._shown = max(self._shown, end)
+        return "".join(pieces)
+
+    def _moved(self, edit: Edit) -> Edit:
+        """Return the edit; one that comes late adds its markers after the word that was shown last."""
+        if edit.start >= self._shown:
+            return edit
+        word = _REST_OF_WORD.match(self.written, self._shown - 1)
+        at = word.end() if word else self._shown
+        return Edit(at, at, edit.text, edit.cites)
+
+    def _count(self, text: str, *, cites: bool = False) -> str:
+        """Return the text after noting its markers and its length."""
+        for marker in MARKER.finditer(text) if cites else ():
+            start, end = marker.span()
+            self.markers.append(Marker(int(marker[1]), self.shown_length + start, self.shown_length + end))
+        self.shown_length += len(text)
+        return text
+
+    def _holds_back(self) -> bool:
+        """Return whether the answer may still be one that gives up."""
+        if self._may_give_up:
+            begin = self.written[self._begin : (self._begin or 0) + 40].lower().replace("’", "'")
+            is_opening = any(begin.startswith(each[: len(begin)]) for each in _OPENINGS)
+            self._may_give_up = is_opening and not self._says_something
+        return self._may_give_up
+
+
+def _without_markers(text: str) -> str:
+    plain = " ".join(NUMBERS_IN_BRACKETS.sub("", _HALF_MARKER.sub("", text)).split())
+    return _BLANK_BEFORE_SIGN.sub("", plain)
+
+
+def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
+    """Return ``text[start:end]`` without the citations in it."""
+    pieces = []
+    for each in references:
+        if start <= each.start < end:
+            pieces.append(text[start : each.start - each.blanks])
+            start = each.end
+    return "".join([*pieces, text[start:end]]).strip()
+
+
+def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
+    """Return the offset before which the text is complete: its last sentence, or what follows it, begins there."""
+    codes = find_code(text)
+    block = next((code for code in codes if code.is_open), None)
+    if block is not None:
+        return text.rfind("\n", 0, block.start) + 1
+    sentences = cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
+    end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
+    # A heading, say, that follows the last sentence or block of code. Markers alone belong to what is before them.
+    for gap in PIECE_BREAK.finditer(text, end) if end else ():
+        if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
+            return gap.end()
+    if not sentences:
+        return 0
+    start = sentences[-1].start
+    line = text.rfind("\n", 0, start) + 1
+    # The sign of a list item belongs to its sentence.
+    return line if _LIST_SIGN.fullmatch(text, line, start) else start
+
+
+def _without_open_tail(text: str) -> str:
+    """Return the text without an end that may still change.
+
+    That is the blanks before a citation, the bar that closes a row with markers before it, and the possible beginning
+    of the next list item.
+    """
+    text = text.rstrip(" \t\n|(")
+    line = text.rfind("\n")
+    return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text
+
+
+def _find_cycle(text: str) -> int:
+    """Return the length of the part that the end of the text repeats over and over; 0 if it repeats none."""
+    tail = text[-MOST_CYCLES * LONGEST_CYCLE :]
+    for length in range(1, min(LONGEST_CYCLE, len(tail) // MOST_CYCLES) + 1):
+        if tail.endswith(tail[-length:] * MOST_CYCLES) and tail[-length:].strip(" .-=_|\n"):
+            return length
+    return 0
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of the text, in lower case and without accents."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    return "".join(filter(str.isalnum, plain.casefold()))

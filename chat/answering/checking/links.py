@@ -1,0 +1,198 @@
+"""Neutralise the addresses in a model's answer that no source contains. PURE.
+
+A neutralised address is shown as text wherever the answer is shown as Markdown: on the site's pages, and by programs
+that ask over the APIs. Code is treated like prose, because programs differ on where code begins. The text is changed
+where a link to an unknown address could be, and nowhere else:
+
+- an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
+- ``[label](target)`` that leads away to an unknown target: a space before the bracket;
+- ``[label]: target`` at the beginning of a line, the same: a space before the colon;
+- ``<scheme:…>`` and HTML that leads away, unless the whole tag is in a source: a space after the bracket;
+- character references that spell an unknown address (``https&#58;//``): a space after the ampersand.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Set
+
+from chat.answering.checking.addresses import ENDS_ADDRESS, LONGEST_ADDRESS, canonical, find_addresses, without_closing
+from chat.answering.checking.edits import Edit
+
+_TRIGGER = re.compile(r"[&:@.(<]")
+_SEPARATOR = re.compile(r"\\?/\\?/")
+_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,31};")
+_DOMAIN = re.compile(r"@[\w-]{1,63}(?:\\?\.[\w-]{1,63}){1,8}")
+_NAME_BEFORE = re.compile(r"[\w.+-]{1,64}\\?\Z")
+_WORD_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}\\?\Z")
+_WWW = re.compile(r"(?:^|\W)(www)\\?\Z", re.IGNORECASE)
+_TARGET = re.compile(r"\(([^\s()]{0,2048}+(?:\([^\s()]{0,200}+\)[^\s()]{0,200}+){0,8}+)")
+_DEFINED = re.compile(r":[ \t]*\n?[ \t]*(\S{0,2048})")
+_SCHEMES = frozenset(
+    {"mailto", "javascript", "vbscript", "data", "tel", "sms", "xmpp", "file", "blob", "callto", "skype", "whatsapp"}
+    | {"intent", "about", "view-source"}
+)
+_NAMES_SCHEME = re.compile(rf"(?:{'|'.join(sorted(_SCHEMES))}):\S", re.IGNORECASE)
+_LEADING_TAGS = (
+    "a|area|audio|base|body|button|embed|form|frame|iframe|image|img|input|link|math|meta|object|picture|script|source"
+    "|style|svg|table|td|video"
+)
+_LONGEST_TAG = 600
+_LEADING_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+>?", re.IGNORECASE)
+_OPEN_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+\Z", re.IGNORECASE)
+_AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
+_TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
+_BRACKET = re.compile(r"[\[⟦【［]|<sup>")
+# The signs of lists and quotations that precede a definition on its line.
+_SIGNS = " \t>*+-0123456789.)"
+# A target or a tag with one of these can lead to another site, or run a script.
+_LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
+_TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
+_BLANK = re.compile(r"[\t\n\r]")
+# Decisions look back at most this far.
+_BEHIND = 66
+# A label of a definition is no longer (CommonMark 0.31, 4.7).
+_LONGEST_LABEL = 1000
+
+
+def find_tags(texts: Collection[str]) -> set[str]:
+    """Return the HTML tags in the sources' texts."""
+    return {tag for text in texts if "<" in text for tag in _TAG.findall(text)}
+
+
+def find_boundary(text: str, begin: int, end: int) -> int:
+    """Return the last offset in ``text[begin:end]`` before which no edit depends on text to come; at least ``begin``.
+
+    That is the end of a word outside of a tag, a link's target and a definition. In a word of more than LONGEST_ADDRESS
+    characters it is any offset so far from the end.
+    """
+    is_at_blank = end < len(text) and text[end].isspace()
+    boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
+    if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
+        boundary = min(boundary, tag.start())
+    words = text[begin:boundary].rstrip()
+    if words.endswith(("](", "]:")):
+        boundary = begin + 1 + max(words.rfind(blank) for blank in " \t\n")
+    return max(begin, boundary, end - LONGEST_ADDRESS)
+
+
+def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Collection[str]) -> list[Edit]:
+    """Return the edits of ``text[begin:end]``, in order.
+
+    ``known`` are the canonical addresses that may be linked, and ``tags`` the HTML that may stay.
+    """
+    edits = []
+    at = begin
+    while (trigger := _TRIGGER.search(text, at, end)) is not None:
+        shown, at = _judge(text, trigger.start(), known, tags)
+        if shown != text[trigger.start() : at]:
+            edits.append(Edit(trigger.start(), at, shown))
+    return edits
+
+
+def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+    """Return the text to show for the character at ``at``, and the offset at which the text continues."""
+    before = text[max(0, at - _BEHIND) : at]
+    match text[at]:
+        case "&":
+            return _judge_reference(text, at, known)
+        case ":":
+            return _judge_colon(text, at, before, known)
+        case "@":
+            return _judge_mail(text, at, before, known)
+        case "." if is_www := _WWW.search(before):
+            return _judge_address(text, at, at + 1, is_www[1], known)
+        case "(" if before.endswith("]"):
+            found = _TARGET.match(text, at)
+            leads_away = _leads_away(without_closing(found[1]) if found else "", known)
+            if leads_away or (text[at + 1 : at + 2].isspace() and _leads_away(text[at + 1 :].split(")")[0], known)):
+                return " (", at + 1
+        case "<":
+            return _judge_angle(text, at, known, tags)
+    return text[at], at + 1
+
+
+def _leads_away(target: str, known: Set[str]) -> bool:
+    return bool(_LEADS_AWAY.search(_BLANK.sub("", target[:LONGEST_ADDRESS]).strip())) and canonical(target) not in known
+
+
+def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
+    """Break a character reference within a word that spells an unknown address."""
+    found = _REFERENCE.match(text, at)
+    spelt = html.unescape(found.group()) if found else ""
+    if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:
+        begin = 1 + max(text.rfind(blank, max(0, at - LONGEST_ADDRESS), at) for blank in " \t\n")
+        word = html.unescape(text[begin : begin + LONGEST_ADDRESS].split(maxsplit=1)[0])
+        addresses = find_addresses(word)
+        if _NAMES_SCHEME.search(word) or any(canonical(address) not in known for address in addresses):
+            return "& ", at + 1
+    return "&", at + 1
+
+
+def _judge_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
+    if before.endswith("]") and _begins_definition(text, at):
+        target = _DEFINED.match(text, at)
+        if target and _leads_away(target[1], known):
+            return " :", at + 1
+    word = _WORD_BEFORE.search(before)
+    scheme = word.group().rstrip("\\") if word else ""
+    if separator := _SEPARATOR.match(text, at + 1):
+        return _judge_address(text, at, separator.end(), scheme, known)
+    if scheme.lower() in _SCHEMES and text[at + 1 : at + 2].strip():
+        return _judge_address(text, at, at + 1, scheme, known)
+    return ":", at + 1
+
+
+def _begins_definition(text: str, at: int) -> bool:
+    """Return whether the text before the colon at ``at`` is a label that begins its line."""
+    bracket = at
+    while (bracket := text.rfind("[", max(0, at - _LONGEST_LABEL), bracket)) >= 0 and text[:bracket].endswith("\\"):
+        pass
+    return bracket >= 0 and not text[text.rfind("\n", 0, bracket) + 1 : bracket].strip(_SIGNS)
+
+
+def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
+    """Judge an address of which ``word`` has been shown and which continues at ``at``."""
+    ends = ENDS_ADDRESS.search(text, begin)
+    end = ends.start() if ends else len(text)
+    # A bracket may be a citation that is glued to the address.
+    bracket = _BRACKET.search(text, begin, end)
+    end = bracket.start() if bracket else end
+    whole = without_closing(word + text[at:end])
+    stop = max(begin, at + len(whole) - len(word))
+    addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
+    is_known = any(canonical(address) in known for address in addresses)
+    return text[at:stop] if is_known else _break(text[at:stop]), stop
+
+
+def _judge_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
+    name, domain = _NAME_BEFORE.search(before), _DOMAIN.match(text, at)
+    is_foreign = name and domain and canonical(f"mailto:{name.group()}{domain.group()}") not in known
+    return "[@]" if is_foreign else "@", at + 1
+
+
+def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+    link = _AUTOLINK.match(text, at)
+    tag = _LEADING_TAG.match(text, at) or link
+    if tag is None:
+        return "<", at + 1
+    if canonical(tag.group()[1:-1]) in known or tag.group() in tags:
+        return tag.group(), tag.end()
+    leads_away = link or _TAG_LEADS_AWAY.search(_BLANK.sub("", tag.group()))
+    return "< " if leads_away else "<", at + 1
+
+
+def _break(address: str) -> str:
+    """Return the address, broken after its scheme so that no program takes it for one."""
+    address = address.replace("@", "[@]")
+    separator = _SEPARATOR.match(address, 1)
+    if not address.startswith(":"):
+        broken = f"[.]{address[1:].replace('://', ': //')}"
+    elif separator is None:
+        broken = f": {address[1:]}"
+    else:
+        host, slash, path = address[separator.end() :].partition("/")
+        broken = f": //{host.replace('.', '[.]')}{slash}{path}"
+    # A bracket after the inserted one would make a link of the two.
+    return re.sub(r"\](?=[(\[:])", "] ", broken)

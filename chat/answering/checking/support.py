@@ -1,0 +1,397 @@
+"""The probability that the cited passages support a sentence: what it asserts, and what they say of it. PURE."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from operator import mul
+
+from chat.answering.checking.words import (
+    StemmedWord,
+    contradicts,
+    numbers_asserted,
+    numbers_held,
+    pairs,
+    split_words,
+    stem_weight,
+    stems,
+    stems_in_order,
+)
+from retrieval.text.sentences import split_sentences
+
+# What a sentence of an answer asserts, as far as it can be checked.
+#
+# What a model says about its sources ("Based on the passages, ..."), numbers of list items and phrases that join
+# sentences are no part of the assertion: no source holds them.
+
+FEWEST_WORDS = 2
+"""A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
+
+_SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
+_ABOUT_SOURCES = re.compile(
+    rf"""
+    \(\s*(?:ref(?:erence)?[:.]?\s*)?(?:see\s+|zie\s+)?{_SOURCES}\s*\#?\d[^)]*\)
+    | \b(?:based\ on|according\ to|as\ (?:stated|mentioned|described|noted|shown)\ in|from|in|per
+       |volgens|op\ basis\ van)
+      \ (?:the\ |these\ |all\ |de\ |het\ |deze\ )*
+      (?:(?:given|provided|above|following|information\ (?:provided\ |given\ )?(?:in|from)\ the
+         |gegeven|bovenstaande)\ )*
+      (?:{_SOURCES}|text|information)
+      (?:\ (?:given|provided|above))?(?:\s*\d+(?:\s*(?:,|and|&|en)\s*\d+)*)?,?
+    | \b{_SOURCES}\s+\d+(?:\s*(?:,|and|&|en)\s*(?:{_SOURCES}\s*)?\d+)*
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ABSENT = r"(?:do(?:es)?\ not|do(?:es)?n['’]t|cannot|never|niet|geen|niets|no|nothing)"
+_DETAILS = r"(?:information|details?|answers?|mention|anything|data|informatie|gegevens|antwoord)"
+_SAYS_NOTHING = re.compile(
+    rf"""
+    \b(?:{_SOURCES}|information|text|informatie|tekst)\b [^.;:]{{0,40}} \b{_ABSENT}\b [^.;:]{{0,30}}
+    \b(?:mention\w*|stated?|specif(?:y|ied)|discuss\w*|indicated?|describe|say|explain\w*|tell|answer
+       |vermeld\w*|noem\w*|genoemd|staat|beschr\w+
+       |(?:provide|contain|give|include|bevat\w*|geven)\b .{{0,30}}\b{_DETAILS})\b
+    | \b(?:bron|bronnen|documenten|document|tekst)\b [^.;:]{{0,20}}
+      \b(?:vermeld\w*|noem\w*|zegt|zeggen|beschr\w+|bevat\w*|ge(?:eft|ven))\ (?:geen|niet|niets|nergens)\b
+    | \b(?:there\ is|there\ are|er\ is|er\ staat)\ (?:no|geen|niets)\b .{{0,30}}\b{_DETAILS}\b
+    | \b(?:unable|not\ able)\ to\ (?:answer|find|determine) | \b(?:can\s?not|can't)\ (?:be\ )?(?:answer|determine)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_COURTESY = re.compile(
+    r"""
+    \s*(?:sure\b|certainly\b|of\ course\b|hello\b|hi\b|thanks?\b|(?:i\ )?hope\b|(?:please\ )?let\ me\ know\b
+      |feel\ free\b|if\ you\ have\ (?:any\ )?(?:other|more|further)\b|natuurlijk\b|hallo\b|bedankt\b
+      |graag\ gedaan\b|ik\ hoop\b|laat\ (?:het\ )?(?:me|mij)\ weten\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# A "no" that answers the question negates nothing in its own sentence.
+# A citation, also of a source that does not exist.
+_CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
+_PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
+_DECLINES = re.compile(
+    r"""
+    \s*(?:(?:i['’]?m|i\ am)\ (?:sorry|unable|not\ able)|sorry\b|i\ (?:can['’]?t|cannot|could\ not|do\ not\ have)
+      |as\ an\ ai\b|het\ spijt\ me|ik\ kan\ (?:niet|geen|daar|je|u)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
+# Behind it a word has a capital whether it is a name or not: the first of a sentence, an item, a quotation.
+_TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
+_ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
+_JOINING_WORDS = """
+passage passages source sources given provided provide based according information answer question following
+mentioned mention stated states however additionally therefore thus hence overall summary conclusion furthermore
+moreover another note step steps additional include includes including various example typically
+bron bronnen volgens antwoord vraag echter daarnaast daarom dus bovendien samengevat stap stappen voorbeeld
+"""
+_JOINING = frozenset(stems(_JOINING_WORDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """The parts of a sentence that can be checked.
+
+    ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, except those that open a
+    sentence; ``numbers`` are those in digits, each with its possible values.
+    """
+
+    text: str
+    words: tuple[StemmedWord, ...]
+    names: tuple[str, ...]
+    numbers: tuple[frozenset[str], ...]
+
+
+def extract_assertion(sentence: str) -> Assertion | None:
+    """The sentence's assertion; None if it asserts nothing that a source could support.
+
+    That is so for a question, a greeting, a lead-in ("Here is how:"), and a sentence saying that the sources do not
+    answer. Other numbers in brackets than at the end of a clause are numbers.
+    """
+    stripped = sentence.rstrip(" \t\n*_`")
+    if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
+        return None
+    mark = _LIST_MARK.match(sentence)
+    text = _blank(mark) + sentence[mark.end() :] if mark else sentence
+    text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _CITED.sub(_blank, text)))
+    words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
+    numbers = numbers_asserted(text)
+    if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
+        return None
+    return Assertion(text, words, tuple(_names(text, words)), numbers) if words else None
+
+
+def declines(sentence: str) -> bool:
+    """Whether the sentence gives no answer: it says that the sources do not answer, apologises, or is a courtesy."""
+    return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
+
+
+def _blank(match: re.Match[str]) -> str:
+    """As many spaces, so that offsets stay the same."""
+    return " " * len(match.group())
+
+
+def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
+    """The stems of the capitalised words, without single letters (units, labels)."""
+    for word in words:
+        if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
+            yield word.stem
+
+
+def _opens_sentence(text: str, at: int) -> bool:
+    """Whether a word at this offset would have a capital in any case."""
+    before = text[:at].rstrip(" \t\"'“‘(*_`")
+    return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
+
+
+# What an answer is checked against: passages cut into sentences.
+
+PHRASE_REACH = 2
+"""Two words stand together when at most one other that carries meaning is between them."""
+
+_WORD = re.compile(r"\w")
+_EDGES = " \t\n*_`#>-•"
+
+
+@dataclass(frozen=True)
+class EvidenceSentence:
+    """``text`` is [start, end) of the text that the passage was cut from. ``context`` is the heading or table head that
+    it is read with; may be empty.
+    """
+
+    text: str
+    start: int
+    end: int
+    context: str = ""
+
+    @cached_property
+    def _stems_in_order(self) -> tuple[str, ...]:
+        return stems_in_order(self.context) + stems_in_order(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(self._stems_in_order)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset(pairs(self._stems_in_order, PHRASE_REACH))
+
+
+@dataclass(frozen=True)
+class EvidencePassage:
+    """A numbered passage. ``title`` names its document and section."""
+
+    marker: int
+    text: str
+    sentences: tuple[EvidenceSentence, ...]
+    title: str = ""
+
+    @cached_property
+    def title_stems(self) -> frozenset[str]:
+        return frozenset(stems_in_order(self.title))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return self.title_stems.union(*(sentence.stems for sentence in self.sentences))
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset().union(*(sentence.pairs for sentence in self.sentences))
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        texts = (f"{sentence.context} {sentence.text}" for sentence in self.sentences)
+        return numbers_held(self.title).union(*map(numbers_held, texts))
+
+    def holds_verbatim(self, words: str) -> bool:
+        """Whether the text contains the words, white space aside, and not as parts of longer words."""
+        text = " ".join(self.text.split())
+        at = text.find(words)
+        while at >= 0:
+            if not _WORD.match(text[at - 1 : at]) and not _WORD.match(text, at + len(words)):
+                return True
+            at = text.find(words, at + 1)
+        return False
+
+
+def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
+    """A passage of plain text; the offsets of its sentences are those of the text."""
+    sentences = tuple(
+        EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
+    )
+    return EvidencePassage(marker, text, sentences, title)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMatch:
+    """A sentence of a passage, and the share of an assertion's weight in words that it contains, 0 to 1."""
+
+    passage: EvidencePassage
+    sentence: EvidenceSentence
+    share: float
+
+
+class SupportReason(StrEnum):
+    """A reason to doubt a sentence."""
+
+    NUMBER = "number"
+    NAME = "name"
+    NEGATION = "negation"
+    WORDS = "words"
+    UNCITED = "uncited"
+
+
+THRESHOLD = 0.8
+"""A sentence with less support is marked, and no source is cited for it: on the sentences that the weights were fitted
+on 64 % of the bad ones and 13 % of the good. With .7 it was 46 % and 8 %. A number, a name or a `not` that the sources
+do not support is always below."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSupport:
+    """How far a sentence is supported, from 0 to 1, the reasons for doubt, and the closest sentence.
+
+    ``match`` is None if no passage contains any of its words; ``verbatim`` is true if one contains it word for word.
+    """
+
+    support: float
+    reasons: tuple[SupportReason, ...]
+    match: SentenceMatch | None
+    verbatim: bool = False
+
+    @property
+    def supported(self) -> bool:
+        return self.support >= THRESHOLD
+
+
+SAME_SUBJECT = 0.7
+"""Share of an assertion's weight that one sentence must hold before a `not` in one of the two counts against it."""
+
+
+class SupportScorer:
+    """Checks sentences against the passages of one answer."""
+
+    def __init__(self, passages: Sequence[EvidencePassage]) -> None:
+        self._passages = tuple(passages)
+        self._sentence_count = sum(len(passage.sentences) for passage in passages)
+        self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
+
+    def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
+        """The support of a sentence by the passages it cites; None if it asserts nothing (:func:`extract_assertion`).
+
+        A sentence that cites none of the given passages is checked against all of them, and has the reason `uncited`.
+        """
+        assertion = extract_assertion(text)
+        if assertion is None:
+            return None
+        cited = [passage for passage in self._passages if passage.marker in markers]
+        passages = cited or self._passages
+        uncited = () if cited else (SupportReason.UNCITED,)
+        stems = {word.stem for word in assertion.words}
+        weights = {stem: stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
+        matches = [
+            SentenceMatch(passage, sentence, _share(weights, sentence.stems))
+            for passage in passages
+            for sentence in passage.sentences
+        ]
+        matches.sort(key=lambda match: -match.share)
+        words = " ".join(assertion.text.strip(_EDGES).split())
+        holders = {passage.marker for passage in passages if passage.holds_verbatim(words)}
+        if holder := next((match for match in matches if match.passage.marker in holders), None):
+            return SentenceSupport(1.0, uncited, holder, verbatim=True)
+        support, reasons = estimate_support(
+            _shares_of_doubt(assertion, passages, weights), _find_doubts(assertion, passages, matches)
+        )
+        nearest = matches[0] if matches and matches[0].share > 0 else None
+        return SentenceSupport(support, (*reasons, *uncited), nearest)
+
+
+def _share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
+    """The share of the assertion's weight that these stems hold."""
+    return sum(weights[stem] for stem in weights.keys() & stems) / sum(weights.values())
+
+
+def _shares_of_doubt(
+    assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
+) -> tuple[float, float, float]:
+    """Three shares, 0 without doubt, 1 without a passage: of the assertion's words, those that no passage contains; of
+    its pairs of neighbouring words, those that never occur together; and the weight in words that the best two
+    consecutive sentences lack.
+
+    Two sentences are taken, with their passage's title, because the second often calls "it" what the first names.
+    """
+    known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
+    together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
+    neighbours = list(pairs([word.stem for word in assertion.words], 1))
+    best = max(
+        (
+            _share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
+            for passage in passages
+            for at in range(len(passage.sentences))
+        ),
+        default=0.0,
+    )
+    return (
+        sum(word.stem not in known for word in assertion.words) / len(assertion.words),
+        sum(pair not in together for pair in neighbours) / len(neighbours) if neighbours else 0.0,
+        1.0 - best,
+    )
+
+
+def _find_doubts(
+    assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
+) -> Iterator[SupportReason]:
+    """A number or a name that no passage contains, and a word that either the assertion or the sentence with nearly the
+    same words negates.
+    """
+    numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
+    if not all(values & numbers for values in assertion.numbers):
+        yield SupportReason.NUMBER
+    if not set(assertion.names) <= frozenset().union(*(passage.stems for passage in passages)):
+        yield SupportReason.NAME
+    if matches and matches[0].share >= SAME_SUBJECT:
+        nearest, stems = matches[0].sentence, {word.stem for word in assertion.words}
+        if contradicts(stems, assertion.text, nearest.stems, nearest.text):
+            yield SupportReason.NEGATION
+
+
+# Fitted by logistic regression on the 2,228 sentences with an assertion of the 408 answers of RAGTruth's question
+# answering half (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on, 8 % of them
+# marked by people; docs/adr/0012-support-of-sentences.md says how they do on answers that they were not fitted on.
+INTERCEPT = -5.678
+WEIGHTS = (0.473, 3.116, 2.043)
+
+# By so much a sentence is less likely right, the strongest first. On the same sentences people marked 62 % of those
+# with an unknown number, and 28 % of those with an unknown name; names count a little more, so that a name alone falls
+# below the threshold. Contradictions are too rare there to tell: 3 in 1,000 good sentences seem to contradict their
+# source, and so do 94 of 100 that a `not` was put into.
+FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
+
+
+def estimate_support(
+    shares: Sequence[float], doubts: Iterable[SupportReason]
+) -> tuple[float, tuple[SupportReason, ...]]:
+    """The probability that a sentence is supported, 0 to 1, its reasons for doubt being independent (noisy-or); and the
+    reasons, the strongest first, none for a supported sentence.
+    """
+    found = set(doubts)
+    by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
+    reasons = [reason for reason in FACTORS if reason in found]
+    support = by_words * math.prod(FACTORS[reason] for reason in reasons)
+    return support, (*reasons, *([SupportReason.WORDS] if by_words < THRESHOLD else []))
+
+
+def groundedness(supports: Iterable[float]) -> float:
+    """The probability that every sentence of an answer is supported: the product; 1 for an answer that asserts nothing.
+
+    One unsupported sentence spoils an answer, and a long answer is more likely to have one. The mean over sentences
+    orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence alone (0.81).
+    """
+    return math.prod(supports)

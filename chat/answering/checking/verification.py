@@ -1,0 +1,154 @@
+"""Checks an answer against its sources: which words its markers cite, and how far its sentences are supported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chat.answering.checking.citations import (
+    CitedSentence,
+    Marker,
+    cited_sentences,
+    cited_words,
+    find_markers,
+    group_markers,
+    quoted,
+    without,
+)
+from chat.answering.checking.support import (
+    EvidencePassage,
+    EvidenceSentence,
+    SentenceSupport,
+    SupportScorer,
+)
+from chat.answering.units import quotable_units
+from chat.types import BestPlace, CheckedStatement, ContextSource, Verified, VerifiedCitation
+from core.tracing import span
+from retrieval.text.language import detect_language
+
+DIGITS = 4
+_FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", re.DOTALL)
+
+
+@span("verification")
+def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
+    """Return the words of the sources that an answer's markers cite, in order, and each sentence with its support.
+
+    ``markers`` are those of a text that a model wrote; in a text of the site's own every ``[n]`` is one.
+
+    Words that a source contains verbatim have the support 1. Otherwise the closest sentence of the source is quoted,
+    and the support is the probability that it supports the words. Headings and code are not sentences. The support is
+    None for a sentence that asserts nothing, and for one in another language than its sources, where words cannot be
+    compared.
+    """
+    markers = find_markers(text) if markers is None else markers
+    by_marker = {source.marker: source for source in sources}
+    comparable = {source.marker for source in sources if not is_foreign(source, text)}
+    scorer = SupportScorer([evidence_of(source) for source in sources])
+    plain = without(text, [(marker.start, marker.end) for marker in markers])
+    return Verified(
+        tuple(
+            _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
+            for marker, words in cited_words(text, markers)
+            if marker.number in by_marker
+        ),
+        tuple(
+            _checked(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
+            for each in cited_sentences(text, group_markers(markers))
+        ),
+    )
+
+
+# Citations -----------------------------------------------------------------------------------------------------------
+
+
+def _cite(
+    marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
+) -> VerifiedCitation:
+    """The words that the marker cites: the same words, if they are verbatim, else the closest ones."""
+    block = source.block
+    verbatim = _find_verbatim(words, source)
+    value: float | None = 1.0
+    if verbatim:
+        start, end = verbatim
+    else:
+        support = scorer.score(words, (marker.number,))
+        value = _support_value(support, is_comparable)
+        closest = (
+            support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
+        )
+        start, end = closest.start, closest.end
+    return VerifiedCitation(
+        marker=marker.number,
+        passage=block.passage_at(start),
+        quote=block.content[start - block.start : end - block.start],
+        start=start,
+        end=end,
+        marker_start=marker.start,
+        marker_end=marker.end,
+        support=value,
+        verbatim=verbatim is not None,
+    )
+
+
+def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
+    """Start and end of a text that a source contains word for word; None if it does not. Brackets around numbers may be
+    written as in the document or as in an answer.
+    """
+    block = source.block
+    start = quoted(block.content).find(quoted(words)) if words else -1
+    found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
+    return (block.start + found[0], block.start + found[1]) if found else None
+
+
+def _find_code(statement: str, content: str) -> tuple[int, int] | None:
+    """Start and end, in a source, of code that the answer fenced itself; its indentation may differ."""
+    fenced = _FENCED.fullmatch(statement.strip())
+    lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
+    found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
+    return found.span() if found else None
+
+
+# Support -------------------------------------------------------------------------------------------------------------
+
+
+def evidence_of(source: ContextSource) -> EvidencePassage:
+    """A source's units, with offsets in the document; headings are joined with the text below them."""
+    sentences = tuple(
+        EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
+        for unit in quotable_units([source])
+    )
+    context = source.block
+    title = " ".join([context.best.document_title, *dict.fromkeys(passage.section for passage in context.passages)])
+    return EvidencePassage(source.marker, quoted(context.content), sentences, title)
+
+
+def is_foreign(source: ContextSource, text: str) -> bool:
+    """Whether the source is in another language than the text, as far as both are known. Rows of a table may not tell
+    their own, so the text around the passage counts too.
+    """
+    languages = {detect_language(text), detect_language(source.block.content)}
+    return "" not in languages and len(languages) > 1
+
+
+def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]) -> CheckedStatement:
+    place = sentence.start, sentence.end, sentence.markers
+    if support is None:
+        return CheckedStatement(*place)
+    value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
+    match = support.match
+    return CheckedStatement(
+        *place,
+        support=value,
+        supported=None if value is None else support.supported,
+        reasons=tuple(map(str, support.reasons)) if value is not None else (),
+        best=BestPlace(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
+        verbatim=support.verbatim,
+    )
+
+
+def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
+    """The support, rounded; None for another language, unless the source contains the words verbatim."""
+    if support is None or not (is_comparable or support.verbatim):
+        return None
+    return round(support.support, DIGITS)

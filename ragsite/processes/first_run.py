@@ -1,0 +1,133 @@
+"""Prepares the first run: tables, the model, an administrator, and demonstration documents with questions to measure
+answers.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.core.management.base import OutputWrapper
+from django.db import transaction
+
+from core.exceptions import RagsiteError
+from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
+from retrieval import backends
+from retrieval.documents.file_loading import Counts, ingest_paths
+from retrieval.index import embedder_choice
+from retrieval.index.embedders.onnx import OnnxEmbedder
+from retrieval.management.prepared import migrate
+from retrieval.models import Collection
+from retrieval.search.profiles.profiles import active_profile
+
+COLLECTIONS = {
+    "handbook": ("Handbook", "english", "What this site does and how to run it."),
+    "parts": ("Merwe Fluidics: parts and service", "english", "A pump maker's catalogue, manual and terms."),
+    "lingo": ("Lingo language reference", "english", "A small scripting language, with its interpreter."),
+    "ziekenhuis": ("Ziekenhuis Sint-Willibrord", "dutch", "Een gids voor patiënten en bezoekers."),
+}
+SEARCHED_BY_NAME = "handbook"
+SUGGESTED = {
+    "handbook": ["How do I add documents?", "Who may read a collection?", "How do I make a backup?"],
+    "parts": ["How heavy is the MX-9920-W?", "What does E-041 mean?", "What does the warranty cover?"],
+    "lingo": [
+        "How does forEach work?",
+        "What is the difference between addVar and setVar?",
+        "What does load_index return?",
+    ],
+    "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
+}
+
+
+def prepare() -> tuple[str, str] | None:
+    """Do all that comes before the first process; returns the administrator's name and password if it created one."""
+    output = OutputWrapper(sys.stdout)
+    output.write("Preparing the database …")
+    call_command("check")
+    migrate()
+    _prepare_model(output.write)
+    credentials = None
+    users = get_user_model().objects
+    if not users.filter(is_superuser=True).exists():
+        credentials = "admin", secrets.token_urlsafe(9)
+        users.create_superuser("admin", password=credentials[1])
+    load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
+    return credentials
+
+
+def _prepare_model(say: Callable[[str], None]) -> None:
+    embedder = embedder_choice.embedder()
+    # What is converted already, this process need not open: the one that forks all others does.
+    if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
+        embedder.prepare(say)
+    profile = active_profile().settings
+    if profile.is_reranked:
+        try:
+            backends.reranker(profile.reranker).prepare(say)
+        except (RagsiteError, ImproperlyConfigured) as error:
+            say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
+
+
+def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
+    """Read the demo documents once: if an admin deletes them later, they do not come back. None if it was done before.
+
+    ``marker`` is a file created after all have been read, so that an interrupted first run continues.
+    """
+    if marker.exists() or not folder.is_dir():
+        return None
+    output.write("Reading the demo documents …")
+    counts = Counts()
+    for slug, (name, configuration, description) in COLLECTIONS.items():
+        collection, _ = Collection.objects.get_or_create(
+            slug=slug,
+            defaults={
+                "name": name,
+                "text_search_configuration": configuration,
+                "description": description,
+                "is_searched_by_name": slug == SEARCHED_BY_NAME,
+                "suggested_questions": "\n".join(SUGGESTED[slug]),
+            },
+        )
+        counts += ingest_paths([folder / slug], collection, output)
+        _add_evaluation_set(folder / "questions.json", collection)
+    marker.touch()
+    return counts
+
+
+def _add_evaluation_set(questions: Path, collection: Collection) -> None:
+    """Make a set of the collection's questions, and of questions in its language that no document answers."""
+    if not questions.is_file():
+        return
+    known = json.loads(questions.read_text(encoding="utf-8"))
+    language = "nl" if collection.text_search_configuration == "dutch" else "en"
+    asked = [row for row in known["questions"] if row["collection"] == collection.slug]
+    strange = [row for row in known["unanswerable"] if row["language"] == language]
+    with transaction.atomic():
+        made, is_new = EvaluationSet.objects.get_or_create(
+            slug=f"demo-{collection.slug}",
+            defaults={
+                "name": f"Demo: {collection}",
+                "collection": collection,
+                "description": "The demo's questions; those without an answer are to be refused.",
+            },
+        )
+        if not is_new:
+            return
+        for row in [*asked, *strange]:
+            question = EvaluationQuestion.objects.create(
+                evaluation_set=made,
+                text=row["question"],
+                expected_answer=row.get("answer", ""),
+                expects_refusal="answer" not in row,
+                origin=EvaluationQuestion.Origin.IMPORTED,
+            )
+            if document := row.get("document", ""):
+                source = document.partition("/")[2]
+                ExpectedPassage.objects.create(question=question, source=source)

@@ -1,0 +1,115 @@
+"""The local language model: the file LOCAL_MODEL, served over OpenAI's protocol to this machine alone.
+
+`python -m ragsite.processes.local_model` is a process of the Procfile, which `serve` starts where LOCAL_MODEL is set.
+The engine is llama.cpp with its own server, from the package xllamacpp.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import sys
+from datetime import date
+from pathlib import Path
+
+import django
+import psutil
+from django.conf import settings
+from django.db import DatabaseError, connections
+from kombu.exceptions import OperationalError
+
+from chat.answering.prompts import compose
+from ragsite.processes.machine import WORK_SCORE, available_memory_mib, go_before_others, is_answering, port_trouble
+
+HOST = "127.0.0.1"
+# What the server of a small model takes beside its file: the cache of its context, work space, kept prompts.
+OTHER_MIB = 512
+KEPT_PROMPTS_MIB = 256
+# `serve` waits so long for the model before it announces the site without it.
+LOADING_SECONDS = 90.0
+
+
+def trouble() -> str:
+    """Why the model cannot be served, in a sentence; empty if nothing is known against it before it is loaded."""
+    path = Path(settings.LOCAL_MODEL)
+    try:
+        with path.open("rb") as file:
+            is_model = file.read(4) == b"GGUF"
+    except OSError as error:
+        return f"LOCAL_MODEL: the file {path} cannot be read ({error.strerror})."
+    if not is_model:
+        return f"LOCAL_MODEL: {path} is not a GGUF file."
+    if importlib.util.find_spec("xllamacpp") is None:
+        return "LOCAL_MODEL needs the package xllamacpp: pip install -r requirements-local-model.txt"
+    needed_mib = path.stat().st_size // 2**20 + OTHER_MIB
+    free_mib = min(psutil.virtual_memory().available // 2**20, available_memory_mib())
+    if free_mib < needed_mib:
+        return f"LOCAL_MODEL: {path.name} needs about {needed_mib} MiB of memory, and {free_mib} MiB are free."
+    if found := port_trouble(HOST, settings.LOCAL_MODEL_PORT):
+        return (
+            f"LOCAL_MODEL: port {settings.LOCAL_MODEL_PORT} on {HOST} cannot be used ({found}). "
+            f"If it is another site's model, ask that one: OPENAI_BASE_URL={settings.OPENAI_BASE_URL}"
+        )
+    return ""
+
+
+def is_ready() -> bool:
+    """Whether the model is loaded and its server answers."""
+    return is_answering(HOST, settings.LOCAL_MODEL_PORT, "/health")
+
+
+def main() -> None:
+    """Serve the model until a signal ends the process."""
+    if not settings.LOCAL_MODEL:
+        sys.exit("LOCAL_MODEL names no model.")
+    if found := trouble():
+        sys.exit(found)
+    go_before_others(WORK_SCORE)
+    # An import of 100 MB that only this process pays.
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = settings.LOCAL_MODEL
+    parameters.model_alias = {settings.OPENAI_MODEL}
+    parameters.hostnames, parameters.port = [HOST], settings.LOCAL_MODEL_PORT
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
+    # One answer at a time: two at once are each half as fast, so that both would end when the second does now.
+    parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
+    # Prompts that were read before, from their beginning on. Reuse of parts further on (n_cache_reuse) would keep
+    # what these had taken from the prompt of another reader.
+    parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
+    # A second copy of the weights, arranged otherwise, is slower on x86-64 and takes half as much memory again.
+    parameters.no_extra_bufts = True
+    parameters.fit_params = False
+    parameters.use_jinja = parameters.warmup = True
+    # No page of another site may ask it, and nobody sees what others ask.
+    parameters.cors_origins, parameters.cors_origins_explicit = f"http://{HOST}", True
+    parameters.cors_credentials = parameters.ui = parameters.endpoint_slots = False
+    parameters.verbosity = 1
+    try:
+        server = xllamacpp.Server(parameters)
+    except RuntimeError:
+        sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
+    # The beginning of all prompts, so that the first question need not wait for it.
+    prompt = compose("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
+    server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
+    _start_trial()
+    signal.pause()
+
+
+def _start_trial() -> None:
+    """Have the worker try now whether the model calls functions, so that no reader waits behind the trial."""
+    django.setup()
+    # Needs the models of Django, which another supervisor than `serve` has not loaded.
+    from chat.answering import model_trial
+
+    try:
+        model_trial.uses_functions(settings.OPENAI_MODEL)
+    except (DatabaseError, OperationalError) as error:
+        print(f"The model is tried with the first question about a table: {error}")  # the Procfile's log
+    finally:
+        connections.close_all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Runs the processes of a Procfile under one that stays in the foreground, and starts again what dies.
+
+Each is forked from the supervisor, which shares what it has loaded, and has no threads and no connection to the
+database: those would not survive a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import runpy
+import shlex
+import signal
+import string
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from ragsite.processes import machine
+
+STOP_SECONDS = 10.0
+TICK_SECONDS = 0.5
+# A process that lived this long had started well: its next death is a new event.
+HEALTHY_SECONDS = 30
+LONGEST_PAUSE_SECONDS = 30
+RESTARTS_FILE = "restarts.json"
+
+
+@dataclass(slots=True)
+class Process:
+    name: str
+    command: list[str]
+    child: BaseProcess | None = None
+    started_at: float = 0.0
+    start_at: float = 0.0
+    failures: int = 0
+    restarts: int = 0
+
+
+def parse_procfile(text: str, environment: Mapping[str, str]) -> list[Process]:
+    """The processes in order, ``$NAME`` in their commands replaced from the environment. Raises: KeyError."""
+    processes = []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, command = line.partition(":")
+            words = shlex.split(string.Template(command).substitute(environment))
+            processes.append(Process(name.strip(), words))
+    return processes
+
+
+def supervise(
+    processes: list[Process],
+    environment: Mapping[str, str],
+    data_dir: Path,
+    say: Callable[[str], None],
+    on_tick: Callable[[], None],
+    stop_seconds: float = STOP_SECONDS,
+) -> None:
+    """Keep the processes running until SIGINT or SIGTERM; ``on_tick`` is called twice a second."""
+    told_to_stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _frame: told_to_stop.append(number))
+    written = ""
+    try:
+        while not told_to_stop:
+            for process in processes:
+                _tend(process, environment, say)
+            counts = json.dumps({process.name: process.restarts for process in processes})
+            if counts != written:
+                # On a full disk again at the next tick.
+                with contextlib.suppress(OSError):
+                    (data_dir / RESTARTS_FILE).write_text(counts)
+                    written = counts
+            on_tick()
+            time.sleep(TICK_SECONDS)
+    finally:
+        _stop([process.child for process in processes if process.child is not None], stop_seconds)
+
+
+def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    """Start the process if it does not run and it is time to; plan its next start if it has ended."""
+    now = time.monotonic()
+    if process.child is None and now >= process.start_at:
+        process.started_at = now
+        child = multiprocessing.get_context("fork").Process(target=_work, args=(os.getpid(), process, environment))
+        try:
+            child.start()
+        except OSError as error:
+            what_happened = f"could not be started: {error}"
+        else:
+            process.child = child
+            return
+    elif process.child is not None and process.child.exitcode is not None:
+        what_happened = f"ended with status {process.child.exitcode}"
+    else:
+        return
+    process.failures = 0 if now - process.started_at > HEALTHY_SECONDS else process.failures + 1
+    pause = min(LONGEST_PAUSE_SECONDS, 2**process.failures) if process.failures else 0
+    process.child, process.start_at, process.restarts = None, now + pause, process.restarts + 1
+    say(f"{process.name} {what_happened}; starting it again in {pause} s.")
+
+
+def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
+    """Be the process, as the leader of a group, which Ctrl-C does not reach: the supervisor stops all in order."""
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    machine.end_with(parent, f"ragsite-{process.name}")
+    machine.go_before_others(machine.SITE_SCORE)
+    os.environ.update(environment)
+    if process.command[:2] != ["python", "-m"]:
+        # This environment's Python, whether or not it is the first of the PATH.
+        program = sys.executable if process.command[0] == "python" else process.command[0]
+        os.execvp(program, [program, *process.command[1:]])  # noqa: S606
+    sys.argv = process.command[2:]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a text file
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+def _stop(children: list[BaseProcess], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    for child in children:
+        child.terminate()
+    for child in children:
+        # Not by `join` with a timeout: it takes a child that has become another program for one that has ended.
+        while child.exitcode is None and time.monotonic() < deadline:
+            time.sleep(TICK_SECONDS / 10)
+        if child.exitcode is None and child.pid is not None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.join()
+
+
+def restarts(data_dir: Path) -> dict[str, int]:
+    """How often `serve` started each process again since it was started; empty where it does not run."""
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())
+        return found
+    return {}

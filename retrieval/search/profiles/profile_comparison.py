@@ -1,0 +1,195 @@
+"""One question searched with two profiles, prepared for a page that shows them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+
+from core.exceptions import RagsiteError
+from retrieval.passage_address import passage_url
+from retrieval.search.assembly import assemble
+from retrieval.search.passage_rows import load_neighbours, load_passages
+from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.profiles.profiles import NamedProfile
+from retrieval.search.trace import SearchTrace
+from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters
+
+RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
+PREVIEW_WORDS = 30
+# Of the candidates that were dropped, best first, so many are shown.
+MOST_DROPPED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a score. ``start`` and ``width`` are its bar's, in percent, and ``axis`` is where 0 lies."""
+
+    name: str
+    css_class: str
+    contribution: float
+    rank: str = ""
+    score: float | None = None
+    start: float = 0.0
+    width: float = 0.0
+    axis: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedHit:
+    """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
+
+    candidate: Candidate
+    passage: Passage
+    address: str
+    preview: str
+    parts: tuple[Part, ...]
+    other_rank: int | None = None
+
+    @property
+    def places_gained(self) -> int:
+        """How many places higher it ranks than on the other side; 0 if only one side has it."""
+        if self.candidate.rank is None or self.other_rank is None:
+            return 0
+        return self.other_rank - self.candidate.rank
+
+    @property
+    def places(self) -> int:
+        return abs(self.places_gained)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileResult:
+    """One profile's result for the question; only ``profile`` and ``error`` if the search failed."""
+
+    profile: NamedProfile
+    error: str = ""
+    trace: SearchTrace | None = None
+    rows: tuple[ComparedHit, ...] = ()
+    dropped: tuple[ComparedHit, ...] = ()
+    dropped_total: int = 0
+    context: AssembledContext | None = None
+
+    @property
+    def ranks(self) -> dict[int, int]:
+        return {row.candidate.chunk_id: row.candidate.rank for row in self.rows if row.candidate.rank is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileComparison:
+    sides: tuple[ProfileResult, ProfileResult]
+
+    @property
+    def shared(self) -> int:
+        """How many passages both sides return."""
+        first, second = self.sides
+        return len(first.ranks.keys() & second.ranks.keys())
+
+    @property
+    def is_same(self) -> bool:
+        first, second = self.sides
+        return first.ranks == second.ranks and not (first.error or second.error)
+
+
+def compare(
+    question: str,
+    filters: SearchFilters,
+    profiles: tuple[NamedProfile, NamedProfile],
+    top_k: int | None = None,
+) -> ProfileComparison:
+    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little too low."""
+    first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
+    return ProfileComparison((_beside(first, second), _beside(second, first)))
+
+
+def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
+    try:
+        with place_to_search():
+            result = search(question, filters, profile=profile, top_k=top_k)
+    except RagsiteError as error:
+        return ProfileResult(profile, error=str(error))
+    context = assemble(
+        result.hits,
+        load_neighbours,
+        budget_tokens=profile.settings.context_budget_tokens,
+        expand=profile.settings.context_neighbours,
+        blocks=profile.settings.context_blocks,
+    )
+    dropped = [candidate for candidate in result.trace.candidates if candidate.rank is None]
+    shown = dropped[:MOST_DROPPED]
+    passages = {
+        **{hit.passage.chunk_id: hit.passage for hit in result.hits},
+        **load_passages([candidate.chunk_id for candidate in shown]),
+    }
+    kept = [candidate for candidate in result.trace.candidates if candidate.rank is not None]
+    return ProfileResult(
+        profile=profile,
+        trace=result.trace,
+        rows=_rows(kept, passages),
+        dropped=_rows(shown, passages),
+        dropped_total=len(dropped),
+        context=context,
+    )
+
+
+def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
+    """The candidates whose passage still exists.
+
+    The largest contribution's bar reaches the edge. If none is negative, 0 is at the left.
+    """
+    parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
+    contributions = [part.contribution for parts in parts_of.values() for part in parts]
+    largest = max(map(abs, contributions), default=0.0) or 1.0
+    axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
+    return tuple(
+        ComparedHit(
+            candidate=candidate,
+            passage=passage,
+            address=passage_url(passage.document_id, passage.start, passage.end),
+            preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
+            parts=tuple(_drawn(part, largest, axis) for part in parts_of[candidate.chunk_id]),
+        )
+        for candidate in candidates
+        if (passage := passages.get(candidate.chunk_id)) is not None
+    )
+
+
+def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
+    """The side with its passages' ranks on the other side."""
+    ranks = other.ranks
+    return replace(
+        side,
+        rows=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.rows),
+        dropped=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.dropped),
+    )
+
+
+def _parts(candidate: Candidate) -> list[Part]:
+    """The parts that sum to the candidate's score; a reranker that decides alone replaces the others' contributions."""
+    alone = candidate.rerank is not None and candidate.rerank.alone
+    parts = [
+        Part(
+            str(label),
+            retriever.value,
+            0.0 if alone else score.contribution,
+            f"#{score.rank}" if score.rank else "–",
+            score.score,
+        )
+        for retriever, label in RETRIEVER_NAMES.items()
+        if (score := candidate.retrievers[retriever]) != SILENT
+    ]
+    if candidate.bonus and not alone:
+        parts.append(Part(_t("both retrievers"), "bonus", candidate.bonus))
+    if not alone:
+        parts += [Part(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
+    if candidate.rerank is not None:
+        parts.append(Part(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
+    return parts
+
+
+def _drawn(part: Part, largest: float, axis: float) -> Part:
+    width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
+    return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

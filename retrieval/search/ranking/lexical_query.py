@@ -1,0 +1,361 @@
+"""The lexical side of one question: its lexemes and their weights, its required and excluded words, and
+the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.db import connection
+from pgvector import SparseVector
+
+from retrieval.index.term_statistics import analysed_by, by_configuration, lexemes_of, mixed_among, passages_in
+from retrieval.search.ranking.tsquery import all_of, any_of, quote, within_one_field
+from retrieval.search.understanding.syntax import ParsedQuestion, parse
+from retrieval.search.understanding.vocabulary import Expansion, document_frequencies, expand, unknown_terms
+from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
+from retrieval.types import ANYBODY, Reader, StoredChunk
+
+# What a question's syntax demands of a passage, as a restriction on rows: the same for every retriever.
+#
+# A phrase is matched as PostgreSQL matches phrases: its lexemes follow each other within one field, stop words count
+# as places that any word may take, and a phrase of nothing but stop words demands nothing. An identifier in it may be
+# written whole or in parts (see :func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``,
+# ``mx9920w`` and ``MX 9920 W``, and not ``MX-9902-W``. A phrase that two passages share the halves of is in neither.
+
+
+def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
+    """An SQL condition with its parameters: the chunk ``chunk_id`` of ``document_id`` has the phrases that the question
+    requires, and none of the words it excludes. Empty if the question requires and excludes nothing.
+
+    It follows another condition. The planner may answer it from the GIN index, or check it row by row during a scan of
+    the vector index.
+    """
+    collections = by_configuration(collection_ids) if question.is_constrained else {}
+    tsqueries = constraint_tsqueries(question, list(collections))
+    if not any(tsqueries.values()):
+        return "", []
+    conditions, parameters = [], list[object]()
+    for configuration, pks in collections.items():
+        condition, values = analysed_by(configuration, pks)
+        conditions.append(condition)
+        parameters += values
+        if tsqueries[configuration]:
+            conditions[-1] += " AND search_vector @@ %s::tsquery"
+            parameters.append(tsqueries[configuration])
+    chunks = f"SELECT id, document_id FROM retrieval_chunk WHERE {' OR '.join(conditions)}"
+    return f" AND (chunk_id, document_id) IN ({chunks})", parameters
+
+
+def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
+    """For each configuration the tsquery that passages must match; empty if the question requires nothing."""
+    demanded = [*question.phrases, *question.excluded]
+    if not demanded:
+        return dict.fromkeys(configurations, "")
+    ways = [(number, way) for number, phrase in enumerate(demanded) for way in spellings(phrase)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT configuration, number, phraseto_tsquery(configuration::regconfig, way)::text "
+            "FROM unnest(%s::text[]) AS configuration, unnest(%s::int[], %s::text[]) AS demanded(number, way)",
+            [list(configurations), [number for number, _ in ways], [way for _, way in ways]],
+        )
+        found: dict[tuple[str, int], list[str]] = {}
+        for configuration, number, phrase in cursor.fetchall():
+            found.setdefault((configuration, number), []).append(within_one_field(phrase))
+    tsqueries = {}
+    for configuration in configurations:
+        phrases = [any_of(found[configuration, number]) for number in range(len(demanded))]
+        required, excluded = phrases[: len(question.phrases)], any_of(phrases[len(question.phrases) :])
+        tsqueries[configuration] = all_of([*required, f"!( {excluded} )" if excluded else ""])
+    return tsqueries
+
+
+# Which passages can still be among the best: BM25's upper bound as a matching condition.
+#
+# A term's weight in a passage is below k1 + 1, so that a passage scores less than k1 + 1 times what the terms it
+# holds are worth together. Once ``depth`` passages are known, one whose bound is below the worst of their scores need
+# not be looked at, and whether its bound is depends only on which terms it holds: a formula of terms, which the index
+# answers without reading a passage. The passages left out are exactly those that cannot enter the list; nothing is
+# approximated, but for lexemes whose hashes collide (see :mod:`retrieval.text.terms`).
+#
+# Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management
+# 1995 (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
+# Process", CIKM 2003 (the formula: "weak AND").
+
+# Beyond so many terms in the formula, the index spends longer on it than it saves.
+LARGEST_FORMULA = 100
+# Scores are sums of single-precision numbers: what a bound may miss by rounding.
+ROUNDING = 1e-4
+# The terms considered for it; a question has about six, a pasted log has hundreds.
+MOST_TERMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a question, or several alternatives that count once.
+
+    ``notation`` matches the passages that contain it, in tsquery's notation; it adds less than ``bound`` to a score.
+    ``document_frequency`` is an upper limit of the number of these passages. A ``common`` term does not make a passage
+    a candidate by itself.
+    """
+
+    notation: str
+    bound: float
+    document_frequency: int
+    common: bool = False
+
+
+def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
+    """The rarest terms that are not common, as many as match about ``passages`` together; at least one.
+
+    Empty only if all are common.
+    """
+    chosen: list[Term] = []
+    total = 0
+    for term in sorted((term for term in terms if not term.common), key=lambda term: term.document_frequency):
+        total += term.document_frequency
+        if chosen and total > passages:
+            break
+        chosen.append(term)
+    return chosen
+
+
+def candidates(terms: Sequence[Term], threshold: float) -> str:
+    """A tsquery that matches every passage which can score ``threshold`` or more and contains a term that is not
+    common.
+
+    It matches as few other passages as a formula of at most LARGEST_FORMULA terms can. Empty if no passage can reach
+    the threshold.
+    """
+    # Falling bounds keep the formula small. Common terms last, so that what stands before decides on candidacy.
+    ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
+    needed = threshold - ROUNDING * max(1.0, abs(threshold))
+    # The least telling terms are taken to be in every passage, as many as it takes for the formula to be small: it lets
+    # more passages through then, and none that must not be missed as long as those terms alone are not enough.
+    granted = sum(term.bound for term in ordered[MOST_TERMS:])
+    del ordered[MOST_TERMS:]
+    while granted < needed and ordered:
+        try:
+            return _Formula(ordered).needing(needed - granted) or ""
+        except _TooLarge:
+            granted += ordered.pop().bound
+    return " | ".join(term.notation for term in terms if not term.common)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Formula:
+    """Formulas over one list of terms."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._terms = terms
+        self._left = LARGEST_FORMULA
+        # What all terms from a place on can add together.
+        self._rest = [0.0] * (len(terms) + 1)
+        for place in reversed(range(len(terms))):
+            self._rest[place] = self._rest[place + 1] + terms[place].bound
+
+    def needing(self, needed: float) -> str | None:
+        """A formula for passages whose terms' bounds sum to ``needed`` or more; None if there can be none."""
+        return self._from(0, needed, False)
+
+    def _from(self, place: int, needed: float, is_candidate: bool) -> str | None:
+        """The formula for the terms from ``place`` on; "" if nothing is needed, None if it cannot be reached."""
+        if is_candidate and needed <= 0:
+            return ""
+        if self._rest[place] < needed or place == len(self._terms):
+            return None
+        term = self._terms[place]
+        if term.common and not is_candidate:
+            return None
+        held = self._from(place + 1, needed - term.bound, True)
+        lacking = self._from(place + 1, needed, is_candidate)
+        if held is None or lacking == "":
+            return lacking
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLarge
+        with_term = f"{term.notation} & ( {held} )" if held else term.notation
+        return with_term if lacking is None else f"{with_term} | {lacking}"
+
+
+# A lexeme that more than this share of the passages hold scores, but does not make a passage a candidate by itself:
+# visiting half of the table would cost more than all the other lexemes together, and decide nothing.
+COMMON_SHARE = 0.5
+# An expansion that weighs less than this share of a word of one passage is another word: what was meant by a name that
+# is spelt wrongly weighs .64 to .87, what is nearest to a name that the documents lack .2 to .5, mostly.
+NEARLY_THE_WORD = 0.58
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A question in one text-search configuration.
+
+    ``mixed`` are the collections that also have passages in other configurations. ``idf`` maps each lexeme that the
+    corpus contains to its weight, > 0. ``expansions`` maps each typed word that the corpus lacks to similar words,
+    nearest first. A passage must contain one of the ``matching`` lexemes and meet ``constraint``, a tsquery.
+    ``document_frequencies`` covers all lexemes, expansions included. Every stored term weight is below
+    ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and that have no expansion; each would
+    weigh ``unknown_weight``. ``unknown_words`` are the typed words without a near expansion.
+    """
+
+    configuration: str
+    collections: tuple[int, ...]
+    mixed: tuple[int, ...]
+    idf: Mapping[str, float]
+    matching: tuple[str, ...]
+    largest_weight: float
+    expansions: Mapping[str, tuple[Expansion, ...]] = field(default_factory=dict)
+    constraint: str = ""
+    document_frequencies: Mapping[str, int] = field(default_factory=dict)
+    unknown: int = 0
+    unknown_weight: float = 0.0
+    unknown_words: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> list[Term]:
+        """The upper limit of what each lexeme, or expanded word, adds to a score; those not in
+        ``matching`` are common.
+        """
+        frequencies, matching = self.document_frequencies, self.matching
+        terms = [
+            Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
+            for lexeme, idf in self.idf.items()
+        ]
+        for expansions in self.expansions.values():
+            for common in (False, True):
+                alike = [each for each in expansions if (each.lexeme not in self.matching) == common]
+                if alike:
+                    terms.append(
+                        Term(
+                            notation=f"( {' | '.join(quote(each.lexeme) for each in alike)} )",
+                            bound=max(each.weight for each in alike) * self.largest_weight,
+                            document_frequency=sum(each.document_frequency for each in alike),
+                            common=common,
+                        )
+                    )
+        return terms
+
+    @property
+    def tsquery(self) -> str:
+        """Any of the matching lexemes, within the constraint, in tsquery's notation."""
+        return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
+
+    def is_for(self, chunk: StoredChunk) -> bool:
+        """Return whether the chunk is in one of the collections, and the configuration reduced its words."""
+        pk = chunk.collection_id
+        return pk in self.collections and (pk not in self.mixed or chunk.configuration == self.configuration)
+
+    @property
+    def weights(self) -> SparseVector:
+        """The inverse document frequencies at the lexemes' dimensions; the inner product with `bm25` is the score,
+        except for expansions: see :attr:`alternatives`.
+        """
+        return sparse(self.idf)
+
+    @property
+    def alternatives(self) -> list[list[SparseVector]]:
+        """For each expanded word, its expansions' weights; a passage's score grows by the best inner product of each.
+
+        The sum is not used: a passage about *valves* and *values* does not answer a question about *vavles* twice.
+        """
+        return [
+            [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
+            for expansions in self.expansions.values()
+        ]
+
+    @property
+    def worth(self) -> Mapping[str, float]:
+        """The weight of each lexeme that can be matched, expansions included."""
+        worth = dict(self.idf)
+        for expansions in self.expansions.values():
+            for expansion in expansions:
+                worth[expansion.lexeme] = max(expansion.weight, worth.get(expansion.lexeme, 0.0))
+        return worth
+
+
+def build_queries(
+    question: str,
+    collection_ids: Sequence[int],
+    *,
+    readers: Sequence[Reader] = (ANYBODY,),
+    fuzzy: bool = True,
+) -> list[LexicalQuery]:
+    """One query for each text-search configuration among the collections; none if no lexeme is known or has an
+    expansion.
+
+    Frequencies are summed over all the collections searched, so that scores from different ones can be compared. With
+    ``fuzzy``, words that none of them contains are expanded; quoted words never are. Words that occur only in documents
+    which one of the ``readers`` may not see count as unknown, and are not used as expansions. Raises: InvalidQuery.
+    """
+    parsed = parse(question)
+    collections = by_configuration(collection_ids)
+    if not collections:
+        return []
+    spoken = expand_identifiers(parsed.text)
+    lexemes = {configuration: found for (configuration, _), found in lexemes_of([spoken], list(collections)).items()}
+    passages = passages_in(collection_ids)
+    frequencies = document_frequencies(
+        {lexeme for found in lexemes.values() for lexeme in found}, collection_ids, readers
+    )
+    unknown: dict[str, dict[str, tuple[str, ...]]] = {}
+    if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
+        unknown = unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
+    constraints = constraint_tsqueries(parsed, list(collections))
+    queries = []
+    for configuration, pks in collections.items():
+        expansions = {
+            typed: meant
+            for typed, of_word in unknown.items()
+            if (
+                meant := tuple(
+                    expansion
+                    for lexeme in of_word.get(configuration, ())
+                    for expansion in expand(typed, lexeme, configuration, pks, collection_ids, passages, readers)
+                )
+            )
+        }
+        known = {lexeme: frequencies[lexeme] for lexeme in lexemes[configuration] if lexeme in frequencies}
+        held = known | {
+            expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
+        }
+        if held:
+            # Those that make a passage a candidate: the lexemes that are not common, or the rarest one.
+            selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
+            idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
+            stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
+            queries.append(
+                LexicalQuery(
+                    configuration,
+                    pks,
+                    mixed_among(pks),
+                    idf,
+                    tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
+                    1 + settings.BM25_K1,
+                    expansions,
+                    constraints[configuration],
+                    held,
+                    unknown=len({*lexemes[configuration]} - known.keys() - stood_in_for),
+                    unknown_weight=inverse_document_frequency(0, passages),
+                    unknown_words=tuple(
+                        typed
+                        for typed in unknown
+                        if max((near.weight for near in expansions.get(typed, ())), default=0.0)
+                        < NEARLY_THE_WORD * inverse_document_frequency(1, passages)
+                    ),
+                )
+            )
+    return queries
+
+
+def sparse(weights: Mapping[str, float]) -> SparseVector:
+    """The weights at their lexemes' dimensions."""
+    by_dimension: dict[int, float] = {}
+    for lexeme, weight in weights.items():
+        dimension = lexeme_dimension(lexeme) - 1
+        by_dimension[dimension] = by_dimension.get(dimension, 0.0) + weight
+    return SparseVector(by_dimension, DIMENSIONS)

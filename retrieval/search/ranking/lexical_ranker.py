@@ -1,0 +1,271 @@
+"""BM25 over PostgreSQL's text search: the ranking, its scores, and the matched words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.core.exceptions import EmptyResultSet
+from django.db.models import Q
+
+from core.database import fetch
+from retrieval.index.term_statistics import analysed_by, lexemes_of
+from retrieval.models import Chunk
+from retrieval.protocols import Ranker
+from retrieval.rights import document_condition, restrict
+from retrieval.search.ranking.lexical_query import ROUNDING, LexicalQuery, build_queries, candidates, rarest
+from retrieval.search.ranking.plans import SearchPlan
+from retrieval.search.ranking.statement_timeout import statement_timeout
+from retrieval.search.ranking.tsquery import MatchesTsQuery, all_of
+from retrieval.text.terms import SYMBOL, expand_identifiers, lexeme_dimension
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
+
+if TYPE_CHECKING:
+    from retrieval.types import Vectors
+
+# What the words of a question match: how many passages, and where in their text.
+#
+# Worked out when somebody looks at a search, never while one runs.
+
+Span = tuple[int, int]
+
+# A word with what joins it to the next one, so that codes, paths and versions are looked at as a whole.
+_WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
+
+
+def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
+    """How many passages the lexical retriever could have ranked: those with a matching word and all required ones.
+
+    0 if the documents contain none of the words. Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
+    """
+    with statement_timeout(Retriever.LEXICAL, timeout_seconds):
+        return sum(
+            restrict(Chunk.objects.filter(collection__in=one.collections), filters)
+            .filter(~Q(collection__in=one.mixed) | Q(configuration=one.configuration))
+            .filter(MatchesTsQuery("search_vector", one.tsquery))
+            .count()
+            for one in build_queries(query, filters.collections, readers=filters.readers)
+        )
+
+
+def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
+    """For each passage the spans ``[start, end)`` of the words whose lexeme is in ``terms``.
+
+    ``texts`` are the passages' contents by chunk id. Words are reduced as for the index, in the language of the
+    passage's collection. A deleted passage, or one without terms, has no spans.
+    """
+    wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
+    if not wanted:
+        return {}
+    rows = Chunk.objects.filter(pk__in=wanted).values_list(
+        "pk", "configuration", "collection__text_search_configuration"
+    )
+    configuration_of = {pk: own or common for pk, own, common in rows}
+    words = {expand_identifiers(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
+    lexemes = lexemes_of(sorted(words), sorted(set(configuration_of.values())))
+    return {
+        pk: tuple(
+            match.span()
+            for match in _WORD.finditer(texts[pk])
+            if not wanted[pk].isdisjoint(lexemes[configuration, expand_identifiers(match.group())])
+        )
+        for pk, configuration in configuration_of.items()
+    }
+
+
+# A `sparsevec` as PostgreSQL sends it: width, number of terms and an unused word, then places from 0, then weights.
+_HEADER_BYTES = 12
+# Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.
+FIRST_LOOK = 2000
+WIDER_LOOK = 8
+# The GIN index is to find the passages, also when a question's words stand in half of them: the planner would read the
+# whole table then, not knowing that the search vectors of its rows lie outside of them, which took ten times as long.
+# And it plans for the words of each question: the number of rows that match differs by a thousand times.
+PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The query's lexemes in its collections' passages: the ``weights`` of each lexeme, the highest first, in each of
+    the passages ``ids``, shape (passages,).
+    """
+
+    ids: list[int]
+    weights: dict[str, Vectors]
+
+
+def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
+    """The same, from passages whose term weights were already read."""
+    sent = {
+        pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
+    }
+    if not sent:
+        return Held([], {})
+    lengths = [(len(each) - _HEADER_BYTES) // 8 for each in sent.values()]
+    entries = list(zip(sent.values(), lengths, strict=True))
+    places = np.concatenate([np.frombuffer(each, ">i4", length, _HEADER_BYTES) for each, length in entries])
+    weights = np.concatenate(
+        [np.frombuffer(each, ">f4", length, _HEADER_BYTES + 4 * length) for each, length in entries]
+    )
+    rows = np.repeat(np.arange(len(sent)), lengths)
+    held, worth = {}, query.worth
+    for lexeme in sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme)):
+        found = np.flatnonzero(places == lexeme_dimension(lexeme) - 1)
+        held[lexeme] = np.zeros(len(sent), np.float32)
+        held[lexeme][rows[found]] = weights[found]
+    return Held(list(sent), held)
+
+
+class Bm25Ranker(Ranker):
+    """The lexical retriever of one search."""
+
+    retriever = Retriever.LEXICAL
+
+    def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
+        self._question = question
+        self._filters = filters
+        self._plan = plan
+        self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
+
+    def rank(self, depth: int) -> Ranking:
+        """The best ``depth`` passages by BM25, including expansions of words that the documents lack.
+
+        Empty if the documents contain none of the question's lexemes. Raises: RetrieverFailed.
+        """
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
+            rows = [row for query in self._queries for row in _best(query, self._filters, depth)]
+        rows.sort(key=lambda row: (-row[1], row[0]))
+        return Ranking(
+            retriever=self.retriever,
+            chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
+            expansions=expanded_terms(self._queries),
+            # Of two languages, a word that one has is known.
+            unknown_words=tuple(
+                word
+                for query in self._queries[:1]
+                for word in query.unknown_words
+                if all(word in each.unknown_words for each in self._queries)
+            ),
+        )
+
+    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """BM25 scores of given passages (see :class:`Ranker`), as the database computes them; 0 for a passage without
+        any of the lexemes.
+        """
+        scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
+        for query, held in self._read(stored):
+            total = np.zeros(len(held.ids), np.float64)
+            for lexeme, weight in query.idf.items():
+                total += weight * held.weights[lexeme]
+            for expansions in query.expansions.values():
+                total += np.max([near.weight * held.weights[near.lexeme] for near in expansions], axis=0)
+            scores.update(zip(held.ids, total.tolist(), strict=True))
+        return scores
+
+    def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """The shares of :class:`Ranker`, weighted by inverse document frequency: words that the documents lack count
+        most, and an expansion counts by its weight.
+        """
+        shares: dict[int, float] = {}
+        for query, held in self._read(stored):
+            total = query.unknown * query.unknown_weight
+            found = np.zeros(len(held.ids), np.float64)
+            for lexeme, weight in query.idf.items():
+                total += weight
+                found += weight * (held.weights[lexeme] > 0)
+            for expansions in query.expansions.values():
+                total += query.unknown_weight
+                found += np.max([near.weight * (held.weights[near.lexeme] > 0) for near in expansions], axis=0)
+            if total:
+                shares.update(zip(held.ids, np.minimum(1.0, found / total).tolist(), strict=True))
+        return shares
+
+    def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
+        """The matched lexemes of each passage (see :class:`Ranker`), expansions included."""
+        return {
+            pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
+            for _, held in self._read(stored)
+            for place, pk in enumerate(held.ids)
+        }
+
+    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
+        """The passages' term weights. Cached, because scores and terms need those of the same passages."""
+        if self._last_read is None or self._last_read[0] is not stored:
+            read = [(query, read_held(query, stored)) for query in self._queries]
+            self._last_read = stored, [(query, held) for query, held in read if held.ids]
+        return self._last_read[1]
+
+    @cached_property
+    def _queries(self) -> list[LexicalQuery]:
+        tuned = self._plan.settings
+        return build_queries(
+            self._question,
+            self._filters.collections,
+            readers=self._filters.readers,
+            fuzzy=tuned.fuzzy,
+        )
+
+
+def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
+    """Ids and scores of the best passages: first among those with rare terms, then among all that may
+    still be better.
+    """
+    try:
+        passing, passing_values = document_condition(filters)
+    except EmptyResultSet:
+        return []
+    analysed, analysed_values = analysed_by(query.configuration, query.collections)
+    products, weights = _inner_products(query)
+
+    def best(notation: str) -> list[tuple[int, float]]:
+        rows = fetch(
+            f"SELECT id, {products} AS distance FROM retrieval_chunk "
+            f"WHERE {analysed} AND search_vector @@ %s::tsquery{passing} "
+            f"ORDER BY distance, id LIMIT {depth:d}",
+            [*weights, *analysed_values, all_of([notation, query.constraint]), *passing_values],
+        )
+        # Inner products are negative here: the least is the best.
+        return [(pk, 0.0 - distance) for pk, distance in rows]
+
+    terms = query.terms
+    selective = sum(not term.common for term in terms)
+    if not selective:
+        return []
+    passages, looked_at = FIRST_LOOK, 0
+    while True:
+        chosen = rarest(terms, passages)
+        passages *= WIDER_LOOK
+        if len(chosen) == looked_at:
+            continue
+        looked_at = len(chosen)
+        rows = best(" | ".join(term.notation for term in chosen))
+        if looked_at == selective:
+            return rows
+        if len(rows) == depth:
+            threshold = rows[-1][1]
+            others = sum(term.bound for term in terms if term not in chosen)
+            return rows if others < threshold * (1 - ROUNDING) else best(candidates(terms, threshold))
+
+
+def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
+    """The negative score of a row of chunks in SQL, and its parameters."""
+    product = "(bm25 <#> %s::sparsevec)"
+    parts, parameters = [product], [query.weights.to_text()]
+    for alternatives in query.alternatives:
+        parts.append(f"least({', '.join([product] * len(alternatives))})")
+        parameters += [weights.to_text() for weights in alternatives]
+    return " + ".join(parts), parameters
+
+
+def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
+    """For each word that the documents lack, its expansions, the nearest first."""
+    expanded: dict[str, tuple[str, ...]] = {}
+    for query in queries:
+        for typed, expansions in query.expansions.items():
+            lexemes = [*expanded.get(typed, ()), *(expansion.lexeme for expansion in expansions)]
+            expanded[typed] = tuple(dict.fromkeys(lexemes))
+    return expanded

@@ -1,0 +1,162 @@
+"""Runs both retrievers of a search at once, each with a deadline; if one fails, the other one answers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from django.db import DatabaseError
+
+from core import deadline
+from core.database import give_connections_back, statements_within
+from core.tracing import annotate, span
+from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.metrics import RETRIEVER_FAILURES
+from retrieval.protocols import Ranker
+from retrieval.search.passage_rows import load_stored
+from retrieval.search.ranking.lexical_ranker import Bm25Ranker
+from retrieval.search.ranking.plans import SearchPlan
+from retrieval.search.ranking.vector_ranker import VectorRanker
+from retrieval.search.trace import RetrieverTrace, StageStatus
+from retrieval.types import Ranking, Retriever, SearchFilters, StoredChunk
+
+logger = logging.getLogger(__name__)
+
+RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
+    Retriever.LEXICAL: Bm25Ranker,
+    Retriever.VECTOR: VectorRanker,
+}
+# PostgreSQL ends a statement at the retriever's deadline; what hangs elsewhere (an embedding server) is left behind.
+DEADLINE_GRACE_SECONDS = 0.5
+
+threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverResult:
+    trace: RetrieverTrace
+    ranking: Ranking | None = None
+    ranker: Ranker | None = None
+    lost_node: bool = False
+
+
+def run_retrievers(
+    queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
+) -> tuple[list[RetrieverResult], ...]:
+    """For each query both retrievers' results; all run at once, each in a thread with its own database connection."""
+    seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
+    running = {
+        (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
+        for query in queries
+        for retriever in Retriever
+        if plan.weights.of(retriever) > 0
+    }
+    # Of a pool, those who wait for their retrievers must not hold what these need.
+    give_connections_back()
+    return tuple(
+        [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
+    )
+
+
+def _wait_for(retriever: Retriever, running: deadline.Stage[RetrieverResult] | None, seconds: float) -> RetrieverResult:
+    if running is None:
+        return RetrieverResult(RetrieverTrace(retriever, StageStatus.OFF))
+    try:
+        result = running.result(seconds + DEADLINE_GRACE_SECONDS)
+    except TimeoutError:
+        waited, error = round(seconds * 1000, 3), f"No answer within {seconds:g} s."
+        result = RetrieverResult(RetrieverTrace(retriever, StageStatus.LATE, milliseconds=waited, error=error))
+    if result.trace.status.is_failure:
+        RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
+        logger.warning("The %s retriever did not answer: %s", result.trace.retriever, result.trace.error)
+    return result
+
+
+def _run(ranker: Ranker, depth: int) -> RetrieverResult:
+    started = time.perf_counter()
+
+    def trace(status: StageStatus, **more: Any) -> RetrieverTrace:
+        milliseconds = round((time.perf_counter() - started) * 1000, 3)
+        return RetrieverTrace(ranker.retriever, status, milliseconds=milliseconds, **more)
+
+    try:
+        with span(f"search.{ranker.retriever.value}", depth=depth):
+            ranking = ranker.rank(depth)
+            annotate(returned=len(ranking.chunks))
+    except RetrieverFailed as error:
+        return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
+    except Exception as error:
+        # A retriever must never take the other one down with it: whatever it raises is its own failure.
+        logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
+        return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
+    finally:
+        give_connections_back()
+    returned, unknown = len(ranking.chunks), ranking.unknown_words
+    answered = trace(StageStatus.OK, returned=returned, expansions=ranking.expansions, unknown_words=unknown)
+    return RetrieverResult(answered, ranking, ranker)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Additional data on all candidates of one search, by chunk id.
+
+    ``scores`` are each retriever's scores of candidates that it did not list, ``matched_terms`` the terms of candidates
+    that a retriever listed. ``word_shares`` and ``languages``, of their documents, cover all candidates.
+    """
+
+    scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
+    matched_terms: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    word_shares: Mapping[int, float] = field(default_factory=dict)
+    languages: Mapping[int, str] = field(default_factory=dict)
+
+
+def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
+    """Read from the index, once, everything that ranking and the explanation need of the candidates, for each search.
+
+    If that fails, nothing is known, the lists stay as they are, and the traces in ``searches`` have an ``error``.
+    """
+    answered = [result for results in searches for result in results if result.ranking is not None]
+    everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
+    if not everything:
+        return [Known() for _ in searches]
+    rankers = {result.trace.retriever: result.ranker for result in answered}
+    vector_ranker = rankers.get(Retriever.VECTOR)
+    try:
+        with statements_within(plan.retriever_timeout_seconds):
+            stored = load_stored(
+                sorted(everything),
+                vector_ranker.embedder_id if vector_ranker is not None else None,
+                terms=Retriever.LEXICAL in rankers,
+            )
+    except DatabaseError as error:
+        for results in searches:
+            for place, result in enumerate(results):
+                if result.ranking is not None:
+                    RETRIEVER_FAILURES.labels(leg=result.trace.retriever.value).inc()
+                    logger.warning("The %s retriever's scores are incomplete: %s", result.trace.retriever, error)
+                    incomplete = f"Its scores of what it did not list are unknown: {error}"
+                    results[place] = replace(result, trace=replace(result.trace, error=incomplete))
+        return [Known() for _ in searches]
+    return [_known(results, stored) for results in searches]
+
+
+def _known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
+    scores: dict[Retriever, dict[int, float]] = {}
+    matched: dict[int, tuple[str, ...]] = {}
+    shares: dict[int, float] = {}
+    for result in results:
+        if result.ranking is None or result.ranker is None:
+            continue
+        listed = {chunk.chunk_id for chunk in result.ranking.chunks}
+        if stored.keys() - listed:
+            scored = result.ranker.score(stored)
+            scores[result.ranking.retriever] = {pk: score for pk, score in scored.items() if pk not in listed}
+        terms = result.ranker.matched_terms(stored)
+        matched.update({pk: found for pk, found in terms.items() if pk in listed})
+        shares.update(result.ranker.word_shares(stored))
+    return Known(scores, matched, shares, {pk: chunk.language for pk, chunk in stored.items()})

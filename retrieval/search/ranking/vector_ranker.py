@@ -1,0 +1,132 @@
+"""Nearest neighbours by cosine.
+
+Small sets are compared row by row, which is exact and fast; larger ones go through HNSW, with iterative scans so that a
+filter that few rows pass still fills the list.
+
+Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable
+Small World Graphs", IEEE TPAMI 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from django.core.exceptions import EmptyResultSet
+from pgvector import HalfVector
+
+from core.database import fetch
+from core.exceptions import RagsiteError
+from retrieval.exceptions import RetrieverFailed
+from retrieval.index.active_embedder import encode_query, searched_embedder
+from retrieval.index.distribution import count_vector_indexes
+from retrieval.index.term_statistics import passages_in
+from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
+from retrieval.models import Embedder
+from retrieval.protocols import Ranker
+from retrieval.rights import document_condition
+from retrieval.search.ranking.lexical_query import chunk_condition
+from retrieval.search.ranking.plans import SearchPlan
+from retrieval.search.ranking.statement_timeout import statement_timeout
+from retrieval.search.understanding.syntax import ParsedQuestion, parse
+from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
+
+# Up to here every row is compared: exact, and no slower than the index.
+EXACT_UP_TO = 10_000
+# From here on, each doubling looks at half as many candidates more.
+WIDENED_FROM = 50_000
+
+
+class VectorRanker(Ranker):
+    """The vector retriever of one search."""
+
+    retriever = Retriever.VECTOR
+
+    def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
+        self._question = question
+        self._filters = filters
+        self._plan = plan
+
+    def rank(self, depth: int) -> Ranking:
+        """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: RetrieverFailed."""
+        query = self._query.to_text()
+        looked_at = depth * self._plan.settings.oversampling * _widening(passages_in(self._filters.collections))
+        scan = scan_settings(round(looked_at))
+        with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
+            try:
+                rows = self._nearest(query, depth)
+            except EmptyResultSet:  # a filter that nothing can pass
+                rows = []
+        ordered = sorted(((1.0 - distance, pk) for pk, distance in rows), key=lambda pair: (-pair[0], pair[1]))
+        return Ranking(
+            retriever=self.retriever,
+            chunks=tuple(RankedChunk(pk, place, score) for place, (score, pk) in enumerate(ordered, start=1)),
+        )
+
+    def _nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
+        """Ids and distances. Raises: EmptyResultSet."""
+        embedder, collections = self._embedder, list(self._filters.collections)
+        passing, values = document_condition(self._filters)
+        meeting, demanded = chunk_condition(self._parsed, collections)
+        source = (
+            f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
+            f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
+        )
+        parameters = [collections, *values, *demanded]
+        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _are_few(source, parameters)):
+            distance, order = exact_distance(), "distance, chunk_id"
+        else:
+            distance, order = indexed_distance(embedder), "distance"
+        return fetch(
+            f"SELECT chunk_id, {distance} AS distance {source} ORDER BY {order} LIMIT {depth:d}", [query, *parameters]
+        )
+
+    def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
+        """As :class:`Ranker`. Cosines of what is stored, in half precision on both sides as in the index."""
+        known = [(pk, chunk.vector) for pk, chunk in stored.items() if len(chunk.vector)]
+        if not known:
+            return {}
+        query = self._query.to_numpy().astype(np.float32)
+        matrix = np.stack([vector for _, vector in known])
+        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
+        cosines = matrix @ query / np.where(lengths > 0, lengths, 1)
+        return dict(zip((pk for pk, _ in known), cosines.tolist(), strict=True))
+
+    @property
+    def embedder_id(self) -> int:
+        """As :class:`Ranker`. Raises: RetrieverFailed."""
+        return self._embedder.pk
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        try:
+            return searched_embedder()
+        except RagsiteError as error:
+            raise RetrieverFailed(str(error)) from error
+
+    @cached_property
+    def _parsed(self) -> ParsedQuestion:
+        return parse(self._question)
+
+    @cached_property
+    def _query(self) -> HalfVector:
+        try:
+            return HalfVector(encode_query(self._parsed.text))
+        except RagsiteError as error:
+            raise RetrieverFailed(f"The question could not be embedded: {error}") from error
+
+
+def _widening(passages: int) -> float:
+    """How many times as many candidates are looked at in an index of that size: the same number finds fewer of the
+    neighbours in a larger graph."""
+    if passages <= WIDENED_FROM:
+        return 1.0
+    return 1 + max(0.0, math.log2(passages / count_vector_indexes() / WIDENED_FROM)) / 2
+
+
+def _are_few(source: str, parameters: list[object]) -> bool:
+    """Whether so few rows are left that comparing each is exact and fast, where the index would walk past most."""
+    ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
+    return bool(number <= EXACT_UP_TO)
