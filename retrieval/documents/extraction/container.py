@@ -1,7 +1,7 @@
-"""What words an Office file, an OpenDocument file or a book holds, to be compared with the text read of it. PURE.
+"""Find words of an Office file, OpenDocument file or EPUB that the extracted text lacks. PURE.
 
-The readers follow the structure of a file; this follows none: it takes the text of all parts in which a reader of the
-file sees words. It therefore also finds the words of an element that no reader handles.
+Readers follow a file's structure. This module ignores it and takes the text of all visible parts, so it also finds the
+words of elements that no reader handles.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# The part of a file whose words a reader sees, and their kind. The sheets of a workbook are compared by the reader of
-# sheets: a number is written there otherwise than it is shown.
+# Visible parts of a file and the kind of their words. Workbook sheets are compared by their own reader: a stored number
+# differs from the shown number.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
@@ -41,7 +41,7 @@ _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
     "e sub sup num den p h tr td th li pt title div br tab s line-break cell".split()  # noqa: SIM905
 )
-# Elements with words that no reader sees, or that repeat others: codes of fields, deleted text, tables of contents.
+# These elements contain words that are invisible or repeated: field codes, deleted text, tables of contents.
 _UNSEEN = frozenset(
     """
     instrText delText del moveFrom Fallback tracked-changes table-of-content alphabetical-index script style head nav
@@ -56,10 +56,10 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
 def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
-    """Return what the file holds and the text lacks, by kind.
+    """Return the content that the file has and the text lacks, by kind.
 
-    Words are compared as multisets. Charts and diagrams are counted as such, all else in words, of which the first are
-    named.
+    Words are compared as multisets. Charts and diagrams are counted as units, all else in words; the first few words
+    are named.
     """
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
@@ -91,7 +91,7 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
 
 
 def _parse(data: bytes, entry: str) -> etree._Element:
-    """Return the root of a part. A chapter that is no XML is read as a page, as the reader of books does."""
+    """Return the root of a part. A chapter that is not valid XML is parsed as HTML, as in the reader of books."""
     try:
         return parse_xml(data)
     except etree.XMLSyntaxError:
@@ -104,7 +104,7 @@ def _parse(data: bytes, entry: str) -> etree._Element:
 def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
     for kind, pieces in words.items():
         said = "".join(pieces)
-        # What is hidden or struck out is never read; the same words may stand elsewhere.
+        # Hidden and struck-out words are never read, though the same words may occur elsewhere.
         lost = said.split() if kind in ("hidden", "struck") else lost_words(said, text)
         yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
     for kind, count in counts.items():
@@ -112,7 +112,6 @@ def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> It
 
 
 def _show_chart(root: etree._Element) -> str:
-    """Return the words of a chart with its values as they are shown; nothing of a kind that is not read."""
     title, rows = read_chart(root)
     return " ".join([title, *(words for row in rows for words in row)]) if rows else ""
 
@@ -159,7 +158,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
 
 
 def _is_furniture(element: etree._Element, local: str) -> bool:
-    """Whether this is a slide's number or date, or an entry of a table of contents, which are not read on purpose."""
+    """Return whether this is a slide number, a date or a contents entry, which readers skip on purpose."""
     # The links of a book's table of contents repeat its headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
@@ -175,13 +174,12 @@ def _is_furniture(element: etree._Element, local: str) -> bool:
 
 
 def _hiding_styles(root: etree._Element) -> dict[str, str]:
-    """Return the styles of a Word document that hide."""
     found = [style for style in root.iter("{*}style") if style.find("{*}rPr/{*}vanish") is not None]
     return {style.get(f"{{{etree.QName(style).namespace}}}styleId", ""): "hidden" for style in found}
 
 
 def _unseen_styles(root: etree._Element) -> dict[str, str]:
-    """Return the styles of an OpenDocument file that hide or strike out, with the kind of their words."""
+    """Return the styles of an OpenDocument file that hide or strike out text, with the kind of their words."""
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""

@@ -1,4 +1,4 @@
-"""HTML: what a reader sees of a page, as Markdown, without navigation, footers and scripts."""
+"""Convert the visible text of an HTML page to Markdown, without navigation, footers and scripts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from retrieval.documents.extraction.writer import TableCell, spread, write_markd
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-# The page's main element must hold this share of its letters outside links; an article, which may be one of several
-# things on the page, that share.
+# Minimum share of the page's unlinked letters in the main element. A page may have several articles, so theirs is
+# higher.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# What stands outside the main element is named from so many words on, and from this share of those within.
+# Words outside the main element are reported from this count on, and from this share of all words.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Of parts with few words, these names say that they belong to the site, lead to other places or count lines of code;
-# the second ones say so only where most of the words are links.
+# Class names of small parts that belong to the site, link elsewhere or number code lines. The second group counts only
+# for parts that are mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -39,21 +39,21 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A notice that a script is needed is shorter, as are the words for a picture.
+# A notice that a script is needed is shorter, and so is a picture's replacement text.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
-# "Previous:" and a bracket.
+# Length of "Previous:" and a bracket.
 _LONGEST_LABEL = 12
-# How a link says that it leads to the page before, the next one, or the one above.
+# Link relations of page navigation.
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
-# What DocBook calls the boxes that it lays out as tables.
+# DocBook's classes of boxes that it lays out as tables.
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# Of a table that holds another one and does not lay out a page.
+# A table that contains a table is layout if a cell is longer than this, in letters.
 _LONGEST_CELL = 300
-# Of a list whose definitions are all shorter and one paragraph each, every entry is one item.
+# Every entry is a list item if all definitions are shorter than this and have one paragraph.
 _LONGEST_DEFINITION = 1_000
-# A table of contents has so many entries, and hardly any words outside its links: numbers, its title.
+# A table of contents has at least this many entries, and few letters outside links: numbers and its title.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
     """
@@ -65,16 +65,16 @@ _SENTENCE = frozenset(
     ("p", "li", "td", "th", "dt", "dd", "label", "legend", "caption", "figcaption", "summary", "span")
 )
 _SENTENCE |= HEADINGS.keys()
-# Words for a picture within a sentence: the sign of a key, a smile.
+# A picture within a sentence, such as a key sign or a smiley, has at most this many characters.
 _LONGEST_SIGN = 12
-# Buttons of more words than "Copy" and "Read more" are questions, where an answer follows.
+# Longer buttons than "Copy" and "Read more" may be questions with an answer below.
 _FEWEST_QUESTION_WORDS = 3
-# A longer list of options is one of countries or of years.
+# Longer lists of options are countries or years; only chosen options are written.
 _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
-# Behind these, a raised mark begins a word.
+# A raised mark after these begins a word.
 _BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
@@ -92,7 +92,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def read_page(source: str, filename: str) -> ExtractedText:
-    """Raises: DocumentRejected for a page without elements, and for one of links alone."""
+    """Return the page's text. Raises: DocumentRejected for a page without elements, and for a page of links alone."""
     root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
@@ -105,12 +105,12 @@ def read_page(source: str, filename: str) -> ExtractedText:
 
 
 def convert_html(root: etree._Element) -> str:
-    """Return all that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
+    """Return the page's visible text as canonical Markdown, without navigation and footer."""
     return write_page(root)[0]
 
 
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
-    """Return the main part of the page as canonical Markdown, and how many words of it are left out."""
+    """Return the main part of the page as canonical Markdown, and the counts of left-out words."""
     _write_frames(root)
     unread = _drop_unseen(root)
     _tidy(root)
@@ -129,18 +129,18 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
-    """Return the root of the page, or None. Raises: DocumentRejected where the parser would lose words."""
-    # Without huge_tree the parser leaves out what is nested in more than 255 levels, as unclosed tags soon are.
+    """Return the root of the page, or None. Raises: DocumentRejected if the parser would lose words."""
+    # Without huge_tree the parser drops elements below 255 levels; unclosed tags soon nest that deep.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
-        # The parser stopped there, and what follows would be missing without a word.
+        # The parser stopped here, and the rest would be missing silently.
         raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
 
 
 def _write_frames(root: etree._Element) -> None:
-    """Put pages and shadow trees that stand within the page itself in their place."""
+    """Replace inline frames and shadow trees by their content."""
     for frame in list(root.iter("iframe")):
         if source := frame.get("srcdoc"):
             frame.text, frame.tag = None, "div"
@@ -154,7 +154,7 @@ def _write_frames(root: etree._Element) -> None:
 
 
 def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
-    """Remove what a reader of the page does not see and the ways to other pages; return texts that are left out."""
+    """Remove invisible elements and navigation; return the removed texts by kind."""
     tabs = _find_tabs(root)
     opened = find_opened(root)
     _name_panels(root, tabs)
@@ -191,13 +191,15 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
 
 
 def _is_furniture(element: etree._Element, letters: int, linked: int, most: float) -> bool:
-    """Whether an element with so many letters is a part of the site, not of the page. An aside is a note, unless it is
-    made of links or says that it is something else."""
+    """Return whether an element belongs to the site, not to the page.
+
+    An aside is a note, unless it is mostly links or its class names say otherwise.
+    """
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # The name of a place may be made of its heading.
+    # An id may be derived from the heading, so it counts only without one.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
@@ -208,7 +210,7 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
 
 
 def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
-    """Whether the words of a button belong to those around it: within a sentence or a heading, or before an answer."""
+    """Return whether a button's words belong to the text: within a sentence or heading, or before an answer."""
     words, parent = text_of(button), button.getparent()
     if parent is None or not words:
         return False
@@ -224,14 +226,14 @@ def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
 
 
 def _own_text(element: etree._Element) -> str:
-    """Return the words that stand in the element itself and in marks within its sentence, not in controls."""
+    """Return the words of the element itself and of inline marks, without controls."""
     parts = [element.text or "", *(child.tail or "" for child in element)]
     parts += [text_of(child) for child in element if child.tag in ("b", "i", "em", "strong", "span", "code", "kbd")]
     return "".join(parts)
 
 
 def _find_tabs(root: etree._Element) -> list[etree._Element]:
-    """Return the tabs of the page. Where only the order says which panel a tab opens, the panel is given a name."""
+    """Return the tabs of the page. Where only the order links a tab to its panel, add the link."""
     for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
         tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
         for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):
@@ -243,7 +245,7 @@ def _find_tabs(root: etree._Element) -> list[etree._Element]:
 
 
 def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
-    """Give each panel of tabs the name of its tab, which stands elsewhere, as its heading."""
+    """Give each tab panel its tab's name as a heading."""
     panels: dict[str, etree._Element] = {}
     for key in ("id", "aria-labelledby"):
         panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
@@ -258,8 +260,11 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 
 
 def _drop_contents(root: etree._Element) -> None:
-    """Remove tables of contents, which hold the words of all sections and answer nothing: lists of links that lead to
-    headings, or to places in other pages. Before the first heading, any list of links is a menu."""
+    """Remove tables of contents: lists of links to headings or to anchors in other pages.
+
+    They contain the words of all sections and answer no question. Before the first heading, any list of links is a
+    menu.
+    """
     places = _find_headed(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))
@@ -276,21 +281,21 @@ def _drop_contents(root: etree._Element) -> None:
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            # What holds a heading is no menu before the first one.
+            # A list that contains a heading is no menu before the first heading.
             is_menu = is_before_headings and next(element.iter(*HEADINGS), None) is None
             entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
                 parent = element.getparent()
                 _drop(element)
-                # Its title is left, alone.
+                # A parent with only a short rest contains just the title of the contents.
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
 
 
 def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
-    """Return the letters of each element, and those of them that are in links; children stand behind their parents."""
+    """Return the letters and the linked letters of each element. Parents must precede children in ``elements``."""
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     for element in reversed(elements):
@@ -305,7 +310,7 @@ def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int],
 
 
 def _find_headed(root: etree._Element) -> set[str]:
-    """Return the names of the places where headings are: of each heading, what is in it, and what it begins."""
+    """Return the ids and names at headings: of the heading, its content, and the sections that it begins."""
     places: set[str] = set()
     for heading in root.iter(*HEADINGS):
         near = [*heading.iter(etree.Element)]
@@ -322,7 +327,7 @@ def _find_headed(root: etree._Element) -> set[str]:
 
 
 def _drop_ways(root: etree._Element) -> None:
-    """Remove the lines that lead to the next page and the one before."""
+    """Remove lines that only link to the next, previous or upper page."""
     for link in list(root.iter("a")):
         if link.get("accesskey") or not _WAYS.isdisjoint((link.get("rel") or "").lower().split()):
             line = next(link.iterancestors("p", "li", "td", "th", "div"), None)
@@ -331,10 +336,9 @@ def _drop_ways(root: etree._Element) -> None:
 
 
 def _tidy(root: etree._Element) -> None:
-    """Drop what answers nothing, and write out what Markdown has no form for."""
     for table in list(root.iter("table")):
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
-            # A browser shows it before the table.
+            # A browser shows stray elements before the table.
             table.addprevious(stray)
     _drop_contents(root)
     _drop_ways(root)
@@ -348,8 +352,10 @@ def _tidy(root: etree._Element) -> None:
 
 
 def _write_pictures(root: etree._Element) -> None:
-    """Write the words for pictures that stand for words: in a cell, in a sentence, for a formula. Readings of Chinese
-    signs stand in brackets behind them."""
+    """Write the text of pictures that replace words: in a cell, in a sentence, for a formula.
+
+    Ruby readings follow their characters in parentheses.
+    """
     silent = {cell for cell in root.iter("td", "th", "dt", "dd") if not text_of(cell)}
     for picture in list(root.iter("img", "svg", "i", "span")):
         words = " ".join((picture.get("alt") or picture.get("aria-label") or "").split())
@@ -367,8 +373,7 @@ def _write_pictures(root: etree._Element) -> None:
 
 
 def _write_fields(root: etree._Element) -> None:
-    """Replace the fields of forms by what they show: values, chosen and possible options, ticks; drawings by their
-    words."""
+    """Replace form fields by what they show: values, options, ticks; and drawings by their words."""
     for field in list(root.iter("input", "select", "textarea", "svg")):
         kind = (field.get("type") or "text").lower()
         words = text_of(field)
@@ -380,7 +385,7 @@ def _write_fields(root: etree._Element) -> None:
                 options = [option for option in options if option[1]]
             words = " / ".join(option for option, _chosen in options if option)
         elif kind in ("checkbox", "radio"):
-            # Where it plays a button, it opens a menu.
+            # A checkbox with the role of a button opens a menu.
             words = "☒ " if field.get("checked") is not None else "☐ " if field.get("role") != "button" else ""
         elif field.tag == "input":
             words = "" if kind in _NO_VALUE else field.get("value") or ""
@@ -445,7 +450,7 @@ def _write_marks(root: etree._Element) -> None:
 
 
 def _text_before(element: etree._Element) -> str:
-    """Return the text that directly precedes an element within its sentence."""
+    """Return the text directly before an element within its sentence."""
     before = element.getprevious()
     while before is not None:
         if before.tail:
@@ -460,8 +465,10 @@ def _text_before(element: etree._Element) -> str:
 
 
 def _open_boxes(root: etree._Element) -> None:
-    """Turn tables that only lay out a note or a page into blocks of text: around other tables, and of one column. A
-    small table in a cell of a table becomes words of that cell."""
+    """Turn layout tables (around other tables, or of one column) into blocks of text.
+
+    A small table in a cell of a table becomes words of that cell.
+    """
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()
@@ -486,7 +493,7 @@ def _open_boxes(root: etree._Element) -> None:
 
 
 def _rows_of(table: etree._Element) -> list[etree._Element]:
-    """Return the rows of the table itself, not those of tables within."""
+    """Return the rows of the table itself, without rows of nested tables."""
     parts = sorted(table, key=lambda part: part.tag == "tfoot")
     return [row for part in parts for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
 
@@ -522,7 +529,7 @@ def _fits_an_item(entry: etree._Element) -> bool:
 
 
 def _end_with_colon(element: etree._Element) -> None:
-    """Add a colon, unless the text ends with a sign."""
+    """Add a colon unless the text ends with punctuation."""
     text = "".join(map(str, element.itertext())).rstrip()
     if not (text[-1:].isalnum() or text[-1:] in ")]\"'`"):
         return
@@ -535,7 +542,7 @@ def _end_with_colon(element: etree._Element) -> None:
 
 
 def _spread_tables(root: etree._Element) -> None:
-    """Replace tables with merged cells by such without, each cell in its column."""
+    """Replace each table with merged cells by a table without, each cell in its column."""
     for table in list(root.iter("table")):
         cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_of(table)]
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
@@ -563,12 +570,11 @@ def _read_number(element: etree._Element, name: str) -> int | None:
 
 
 def _drop(element: etree._Element) -> None:
-    """Take ``element`` out of its tree and leave the text that follows it."""
+    """Remove ``element`` but keep the text that follows it."""
     _replace(element, "")
 
 
 def _replace(element: etree._Element, words: str) -> None:
-    """Put ``words`` in the place of ``element``."""
     parent, before, tail = element.getparent(), element.getprevious(), words + (element.tail or "")
     if parent is None:
         return
@@ -580,14 +586,12 @@ def _replace(element: etree._Element, words: str) -> None:
 
 
 def _unwrap(element: etree._Element) -> None:
-    """Put what is in ``element`` in its place."""
     for child in reversed(list(element)):
         element.addnext(child)
     _drop(element)
 
 
 def _unlinked_text(root: etree._Element) -> str:
-    """Return the text of an element outside links."""
     parts: list[str] = []
     links = 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -598,7 +602,7 @@ def _unlinked_text(root: etree._Element) -> str:
 
 
 def _find_main(root: etree._Element) -> etree._Element:
-    """Return the page's only ``main`` or ``article`` element, if most of the text is in it; else the whole page."""
+    """Return the page's only ``main`` or ``article`` element if it has most of the text, else the whole page."""
     for tag, share in _MAIN_SHARE.items():
         found = list(root.iter(tag))
         if len(found) == 1:
@@ -613,7 +617,6 @@ def _count_letters(text: str) -> int:
 
 
 def _to_markdown(root: etree._Element) -> str:
-    """Return the text in order, as Markdown."""
     parts: list[str] = []
     _write(root, parts)
     text = "\n".join(line.rstrip(" \t") for line in "".join(parts).split("\n"))
@@ -628,7 +631,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
     elif tag == "pre":
         for part in element.iter("br", "div", "p", "li"):
-            # Each of them is a line.
+            # Each of these elements is a line of code.
             part.tail = f"\n{(part.tail or '').lstrip()}" if part.tag != "br" else f"\n{part.tail or ''}"
         code = "".join(map(str, element.itertext())).strip("\n")
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
@@ -654,7 +657,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
 
 
 def _item_sign(item: etree._Element) -> str:
-    """Return the sign of a list item, indented by the items around it."""
+    """Return the mark of a list item, indented by nesting."""
     parent = item.getparent()
     sign = "-"
     if parent is not None and parent.tag == "ol":
@@ -682,7 +685,7 @@ def _write_words(text: str | None, parts: list[str]) -> None:
 
 
 def _add(parts: list[str], words: str) -> None:
-    """Add ``words``, unless there are none: the last part always has a last character."""
+    """Add ``words`` if not empty, so that the last part always has a last character."""
     if words:
         parts.append(words)
 

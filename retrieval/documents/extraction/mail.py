@@ -43,31 +43,31 @@ from retrieval.text.encodings import codec_of, with_known_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
-# Lines that Markdown would take for the rule below a heading, and indentation that it would take for code.
+# Markdown would read these lines as heading rules, and this indentation as code.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"https?://\S+|\bcid:\S+|<[^<>\s]+>")
 _SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
-# What PGP adds to words, in ASCII: its own headers and keys, and what only its key opens.
+# PGP headers are removed, and so are keys, signatures and encrypted blocks.
 _PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\n)*", re.M)
 _PGP_BLOCK = re.compile(
     r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
 )
-# The name of an attachment that should stand in quotes.
+# An attachment name without the required quotes.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# The line before each message names its sender and time; so do no sentences that begin with "From".
+# The line before each message contains its sender and time, unlike a sentence that begins with "From".
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
-# Rich text as Outlook keeps it.
+# Outlook's compressed rich text.
 _COMPRESSED = "x-compressed-rtf"
-# A blank at a line's end says that the next line goes on (RFC 3676), but for quotations and the mark of a signature.
+# A space at a line's end joins the next line (RFC 3676), except in quotations and at a signature's mark.
 _FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
-# The library for Outlook's packages raises any of these for damaged data.
+# The TNEF library raises any of these for damaged data.
 _DAMAGED = (
     ArithmeticError,
     AssertionError,
@@ -81,10 +81,10 @@ _DAMAGED = (
 _registry = email.headerregistry.HeaderRegistry()
 _POLICY = email.policy.default.clone(header_factory=lambda name, value: _registry(name, with_known_encodings(value)))
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
-# A plain part this short that speaks of HTML or a browser says only that the words are elsewhere.
+# A plain part this short that mentions HTML or a browser only refers to the other part.
 _LONGEST_STUB = 60
 _STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
-# Two forms of one mail differ in a few words. With more, each of them says something that the other lacks.
+# Two forms of one mail differ in a few words. With more, each has content that the other lacks.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -93,14 +93,14 @@ _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    # Apple Mail writes the length of the message before it, and what it noted itself behind.
+    # Apple Mail writes the message's length before it, and its own notes behind it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
     return _write_mail(_parse(data), filename, limits)
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the messages, each of which is a member; a single message is read itself."""
+    """Return a list of the messages, each of which is a member; return the text of a single message."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -121,7 +121,7 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
 
 def _parse(data: bytes) -> EmailMessage:
     if b"\0" in data[:200]:
-        # The whole mail was saved again in UTF-16, as editors do.
+        # Some editors save a whole mail again in UTF-16.
         data = decode(data, "The message").encode()
     return email.message_from_bytes(data, policy=_POLICY)
 
@@ -129,7 +129,7 @@ def _parse(data: bytes) -> EmailMessage:
 def _write_mail(
     message: EmailMessage, filename: str, limits: ExtractionLimits, linked: Iterable[str] = ()
 ) -> ExtractedText:
-    """Return the mail as text. What is only ``linked`` to is named."""
+    """Return the mail as text, with the names of ``linked`` attachments as left out."""
     reader = _MailReader(filename, limits)
     reader.find_shown(message)
     reader.read(message)
@@ -141,7 +141,7 @@ def _write_mail(
     writer.add_heading(subject, 1)
     lines = [(name, _header(message, name)) for name in HEADERS]
     lines.append(("Attachments", ", ".join(member.name for member in members.found)))
-    # Addresses in angle brackets would be links.
+    # Markdown would read an address in angle brackets as a link.
     headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
     writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
     for block in reader.blocks:
@@ -152,7 +152,7 @@ def _write_mail(
 
 
 class _MailReader:
-    """Collects the words of a mail in the order of its parts, as Markdown, and its attachments."""
+    """Collector of a mail's words, as Markdown in the order of its parts, and of its attachments."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -164,7 +164,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Note the parts that pages of the mail show, such as the logos of signatures: they are no documents."""
+        """Note parts that the mail's pages show, such as signature logos: they are no documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -205,7 +205,7 @@ class _MailReader:
             self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
 
     def _add(self, text: str, sub: str = "plain") -> None:
-        """Add the words of a part. Pages are told by their content as well: some are sent as plain text."""
+        """Add the words of a part. Pages are also detected by content, because some are sent as plain text."""
         if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
@@ -220,7 +220,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # Markdown finds no headings and no code in it.
+        # The text is escaped so that Markdown finds no headings and no code in it.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
@@ -232,7 +232,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Read the form of the mail that says most, or two of which each says something else; invitations as well."""
+        """Read the fullest form of the mail, or two forms that differ; read invitations as well."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -260,12 +260,12 @@ class _MailReader:
         elif sub in ("rfc822", "global", "news"):
             data = inner.as_bytes()
             if not inner.keys():
-                # Some programs encode what must not be encoded.
+                # Some programs encode messages, which RFC 2046 forbids.
                 data = _decode_base64(str(inner.get_payload())) or data
             subject = _header(_parse(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
-            # Reports: what could not be delivered, and why.
+            # Delivery reports list the failed recipients and the reasons.
             reports = part.get_payload() if part.is_multipart() else []
             self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
@@ -277,7 +277,7 @@ class _MailReader:
         except DocumentRejected:
             self.members.leave_out("unreadable", name or "calendar")
             return
-        # Without the name of the calendar, which is that of the mail.
+        # The first line is the calendar's name, which repeats the mail's name.
         words = events.text.partition("\n")[2].strip()
         if words not in self._calendars:
             self._calendars.add(words)
@@ -305,7 +305,7 @@ class _MailReader:
             self.read(inner)
 
     def _read_outlook_package(self, data: bytes, name: str) -> None:
-        """Read what Outlook packs into one attachment: the words, if the mail lacks them, and the attachments."""
+        """Read Outlook's TNEF attachment: the words, if the mail lacks them, and the attachments."""
         try:
             package = TNEF(data, do_checksum=False)
         except _DAMAGED:
@@ -337,7 +337,7 @@ class _MailReader:
 
 
 def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
-    """Return the form that says nearly all of the other, or both, and how many words of the other one that lacks."""
+    """Return the form that has nearly all words of the other, or both forms, and the number of words lost."""
     first, second = _words_of(plain), _words_of(rich)
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
@@ -371,7 +371,7 @@ def _decode_base64(text: str) -> bytes:
 
 
 def _name_of(part: Any) -> str:
-    """Return the name of an attachment, also of one that is not in quotes, as it should be."""
+    """Return the name of an attachment, even if it lacks its quotes."""
     raw = {name.lower(): str(value) for name, value in part.raw_items()}
     for header in ("content-disposition", "content-type"):
         if bare := _BARE_NAME.search(raw.get(header, "")):
@@ -383,18 +383,18 @@ def _header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # Of lists with semicolons it returns the first address alone.
+        # The library returns only the first address of a list with semicolons.
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
-    except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers
+    except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers raise these
         text = raw
     return " ".join(canonical(text).split())
 
 
 def _read_text(part: Any, filename: str) -> str:
-    # As it was sent: `get_payload` would decode it by any codec of Python that the mail names.
+    # `get_payload` without decoding would use any Python codec that the mail names.
     sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
     if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
-        # It says so of words that are not encoded.
+        # The mail declares base64, but its words are not encoded.
         payload = sent.encode("utf-8", "surrogateescape")
     is_html = part.get_content_subtype() == "html"
     text = decode(payload, filename, html=is_html, label=part.get_content_charset() or "") if payload.strip() else ""
@@ -409,12 +409,12 @@ _BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
 _RICH_TEXT = 0x1009
 _EMBEDDED_MESSAGE = "__substg1.0_3701000D"
 _EMBEDDED_HEADER_BYTES = 24
-# More than are read as documents of documents.
+# Deeper messages are not read as documents of documents.
 _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """A message in a message, whose properties begin earlier than those of a file's own."""
+    """A message in a message, whose properties have a shorter header than in a file."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
@@ -450,7 +450,7 @@ def _header_of(message: Any, name: str) -> str:
 
 
 def _decode(value: str) -> str:
-    """The words of a header that is written in ASCII, such as =?GBK?B?...?=."""
+    """Decode a header written in ASCII, such as =?GBK?B?...?=."""
     try:
         return str(make_header(decode_header(with_known_encodings(value)))) if "=?" in value else value
     except (MessageError, LookupError, ValueError):
@@ -458,7 +458,7 @@ def _decode(value: str) -> str:
 
 
 def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
-    """The message in the form that mails have elsewhere, and the names of what is only linked to."""
+    """Return the message as an EmailMessage, and the names of attachments that are only linked."""
     mail = EmailMessage()
     for name, value in _headers(message).items():
         if value:
@@ -492,11 +492,11 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
 
 
 def _decompress(rich: bytes) -> bytes:
-    """Raises: DocumentRejected for damaged data."""
+    """Return decompressed RTF. Raises: DocumentRejected for damaged data."""
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:
-        # The library raises nothing more special.
+        # The library raises no narrower exception.
         raise DocumentRejected("message.rtf is damaged.") from error
 
 

@@ -1,4 +1,4 @@
-"""The numbers that Word writes before headings, clauses and steps: they stand in no paragraph's text. PURE."""
+"""Compute the numbers that Word shows before headings, clauses and steps; no paragraph's text has them. PURE."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
 class Numbering:
-    """Counts the numbered paragraphs of a document in their order.
+    """Counter of a document's numbered paragraphs.
 
-    :meth:`count` must be called once for each paragraph. Source: ECMA-376 part 1, 17.9.
+    Call :meth:`count` once for each paragraph in order. Source: ECMA-376 part 1, 17.9.
     """
 
     def __init__(self, root: Any, styles: Any) -> None:
-        """``root`` is the element of the numbering part, ``styles`` that of the styles; both may be None."""
+        """Read the numbering part ``root`` and the ``styles`` element; both may be None."""
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
         self._own: dict[str, dict[int, Any]] = {}
@@ -48,7 +48,7 @@ class Numbering:
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
             self._read_instance(number)
-        # A definition may only name the style in which the levels are.
+        # A definition may only name the style that has the levels.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             link = by_id.get(_value(definition, "w:numStyleLink"))
             if link is not None:
@@ -71,7 +71,7 @@ class Numbering:
                 self._own.setdefault(num_id, {})[at] = level
 
     def _of_style(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
-        """Return list and level of a style, its own or those of a style that it is based on."""
+        """Return list and level of a style, its own or inherited."""
         wanted, seen = style_id, set()
         while style_id in by_id and style_id not in seen:
             seen.add(style_id)
@@ -91,7 +91,7 @@ class Numbering:
         return None
 
     def place_of(self, paragraph: Any) -> tuple[str, int] | None:
-        """Return list and level of the paragraph's element, from 0; None for one of no list."""
+        """Return the paragraph's list and level, from 0; None if it is in no list."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
         by_style = self._styles.get(_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
         if properties is None:
@@ -101,8 +101,7 @@ class Numbering:
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the paragraph's level in its list and its number as Word shows it, empty for a bullet; None for a
-        paragraph of no list."""
+        """Return the paragraph's level and its number as Word shows it, empty for a bullet; None outside lists."""
         place = self.place_of(paragraph)
         if place is None:
             return None
@@ -111,7 +110,7 @@ class Numbering:
         levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
-            # A list that begins at a number of its own begins once.
+            # A list's start override applies once.
             self._begun.add(num_id)
             for (owner, level), start in self._starts.items():
                 if owner == num_id:
@@ -158,7 +157,7 @@ def _letters(value: int) -> str:
 
 
 def show_count(value: int, form: str) -> str:
-    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for a form that is not known."""
+    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for an unknown form."""
     return _FORMS.get(form, str)(value)
 
 

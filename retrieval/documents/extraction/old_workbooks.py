@@ -1,4 +1,4 @@
-"""Workbooks of Excel 5 to 2003 (XLS), also those that are XML."""
+"""Read workbooks of Excel 5 to 2003 (XLS), including XML workbooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Some formats have a name instead of signs; the name of another is no format.
+# Some formats have a name instead of a pattern; other names are no format.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",
@@ -45,7 +45,8 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    except Exception as error:  # the library raises anything; the other one reads the file, and that is said
+    # xlrd raises any exception; the other library then reads the file, and the result says so
+    except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)
         raise DocumentRejected(
@@ -74,7 +75,7 @@ def _read_old_sheet(sheet: Any) -> Sheet:
 
 
 def _old_value(cell: Any, number_format: str, datemode: int) -> object:
-    """Return the value of a cell, of the types that openpyxl gives; empty for an empty cell."""
+    """Return the value of a cell in openpyxl's types; empty for an empty cell."""
     match cell.ctype:
         case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
             return timedelta(days=cell.value)
@@ -101,7 +102,7 @@ def _extract_page(data: bytes, filename: str) -> ExtractedText:
     return with_structure(f"{convert_html(root)}\n", media_type=HTML)
 
 
-# XML -----------------------------------------------------------------------------------------------------------------
+# XML workbooks
 
 
 def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
@@ -127,7 +128,7 @@ def _get(element: etree._Element, name: str) -> str:
 
 
 def _place(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield rows, columns or cells with their numbers; one may say its own, and how many it takes the place of."""
+    """Yield rows, columns or cells with their numbers; an element may set its own index and span several."""
     at = 0
     for element in elements:
         at = int(_get(element, "Index") or at + 1)
