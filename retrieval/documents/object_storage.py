@@ -1,4 +1,4 @@
-"""Uploaded files in a bucket of S3, or of a server that speaks its protocol."""
+"""Store uploaded files in a bucket of S3 or of a compatible server."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ def _asked(method: Callable[..., Any]) -> Any:
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]
-    """A bucket as django-storages has it, but read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
+    """django-storages' bucket storage, with files read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
 
-    Every method raises FilesUnavailable when the server is away or refuses, and FileNotFoundError for a file that is
-    not there.
+    Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
     """
 
     def get_default_settings(self) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     size = _asked(S3Storage.size)
 
     def check(self) -> None:
-        """Raises: FilesUnavailable when the bucket does not answer or may not be used."""
+        """Check the bucket. Raises: FilesUnavailable if it does not answer or access is denied."""
         with _asking(self.bucket_name):
             self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 

@@ -36,7 +36,7 @@ def extract(
     """Return the text and the structure of ``data``.
 
     ``filename`` decides between text formats and names the file in messages; binary formats are detected by content.
-    ``recognised`` contains the pages, by number, whose text OCR read. Without it, a scanned page is listed in
+    ``recognised`` contains the pages, by number, whose text OCR read. Other scanned pages are listed in
     ``unread_pages`` and the text may be empty.
 
     Parsers run in this process and may use any time and memory: use

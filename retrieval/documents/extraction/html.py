@@ -130,7 +130,7 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
     """Return the root of the page, or None. Raises: DocumentRejected if the parser would lose words."""
-    # Without huge_tree the parser drops elements below 255 levels; unclosed tags soon nest that deep.
+    # The parser drops elements below 255 levels without huge_tree; unclosed tags soon nest that deep.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
@@ -233,7 +233,7 @@ def _own_text(element: etree._Element) -> str:
 
 
 def _find_tabs(root: etree._Element) -> list[etree._Element]:
-    """Return the tabs of the page. Where only the order links a tab to its panel, add the link."""
+    """Return the tabs of the page, and link each tab to its panel if only their order does."""
     for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
         tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
         for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):

@@ -1,5 +1,4 @@
-"""E-mails (EML), messages of Outlook (MSG) and mailboxes (mbox): headers and words; attachments are documents of their
-own."""
+"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox); attachments become documents of their own."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 # A plain part this short that mentions HTML or a browser only refers to the other part.
 _LONGEST_STUB = 60
 _STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
-# Two forms of one mail differ in a few words. With more, each has content that the other lacks.
+# Two forms of one mail differ in a few words. If they differ in more, each has content that the other lacks.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))

@@ -1,4 +1,4 @@
-"""Read the parts of a PDF file beside the content of its pages: values of forms, notes, attached files, layers.
+"""Read PDF parts outside the page content: form values, notes, attached files, layers.
 
 Runs in the sandbox, in one thread.
 """
@@ -34,9 +34,9 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collects what is found beside the content of all pages, before any of which is loaded it is to be made.
+    """Collector of content outside the pages' own text. Create it before any page is loaded.
 
-    Attached files become ``members``, where these are given.
+    Attached files are added to ``members``, if given.
     """
 
     def __init__(self, document: Any, data: bytes = b"", members: Members | None = None) -> None:
@@ -45,7 +45,8 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Layers by name. Forms within a page are not said to be on one: where there are layers, each is looked at.
+        # Layer visibility by name. Forms within a page do not name their layer, so if the file has layers, each form is
+        # checked.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -66,10 +67,10 @@ class Added:
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
-    # Fields and notes ------------------------------------------------------------------------------------------------
+    # Fields and notes
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Put the values of fields and the notes that are drawn into the lines of the page, where they stand."""
+        """Insert field values and drawn notes into the lines of the page at their positions."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:
@@ -121,10 +122,10 @@ class Added:
         is_secret = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD
         return "" if is_secret else _string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
 
-    # Layers ----------------------------------------------------------------------------------------------------------
+    # Layers
 
     def hide_layers(self, page: Any) -> None:
-        """Take out of the page the objects on layers that are switched off."""
+        """Remove objects on switched-off layers from the page."""
         layers: dict[str, list[Any]] = {}
         for number in range(min(pdfium_c.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
             found = pdfium_c.FPDFPage_GetObject(page, number)
@@ -147,7 +148,6 @@ class Added:
 
 
 def _layer_name(found: Any) -> str:
-    """Return the names of the layers that an object of a page stands on."""
     names = []
     for number in range(pdfium_c.FPDFPageObj_CountMarks(found)):
         mark = pdfium_c.FPDFPageObj_GetMark(found, number)
@@ -157,7 +157,7 @@ def _layer_name(found: Any) -> str:
 
 
 def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
-    """Return whether a page looks the same without ``objects``, though some of them are words that are to be seen."""
+    """Return whether a page looks the same without ``objects``, though some of them are visible text."""
     if not any(_has_words(found, _DEEPEST_FORM) for found in objects):
         return False
     pictures = []
@@ -182,11 +182,11 @@ def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
         pdfium_c.FPDFPageObj_SetIsActive(found, is_active)
 
 
-# Strings -------------------------------------------------------------------------------------------------------------
+# Strings
 
 
 def _string(function: Callable[..., int], *arguments: Any) -> str:
-    """Return the string that a function of pdfium writes as UTF-16 and gives the length of."""
+    """Return the UTF-16 string of a pdfium function that returns its length."""
     size = min(function(*arguments, None, 0), _LONGEST_TEXT)
     buffer = create_string_buffer(max(size, 2))
     function(*arguments, cast(buffer, POINTER(c_ushort)), size)
@@ -194,7 +194,7 @@ def _string(function: Callable[..., int], *arguments: Any) -> str:
 
 
 def _string_of(function: Callable[..., int], *arguments: Any) -> str:
-    """Return the string of a function that writes the length elsewhere."""
+    """Return the UTF-16 string of a pdfium function that writes its length to an argument."""
     buffer, size = create_string_buffer(_LONGEST_NAME), c_ulong()
     is_found = function(*arguments, cast(buffer, POINTER(c_ushort)), len(buffer), byref(size))
     size_bytes = min(size.value, len(buffer)) if is_found else 0

@@ -1,4 +1,4 @@
-"""PPTX: a page a slide, with its title as a heading, its lists, tables, charts and diagrams, and its notes."""
+"""Convert PPTX: one page per slide, with title, lists, tables, charts, diagrams and notes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from retrieval.documents.extraction.office_xml import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
 
-# Shapes that stand about as high are read from left to right.
+# Shapes within this height (in EMU) are read from left to right.
 _SAME_HEIGHT = 300_000
 _LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
 _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})
@@ -74,7 +74,7 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
 
 
 def _write_graphic(shape: Any, writer: MarkdownWriter) -> None:
-    """Write the values of a chart, the words of a diagram, and what is said about a picture."""
+    """Write the values of a chart, the words of a diagram, and a picture's description."""
     for properties in shape._element.iter(qn("p:cNvPr")):
         writer.add_paragraph(describe_picture(properties.get("descr")))
     for chart in shape._element.iter(name("c:chart")):
@@ -128,14 +128,14 @@ def _write_text(shape: Any, writer: MarkdownWriter) -> None:
 
 
 def _show_number(kind: str, count: int) -> str:
-    """Return the number of an item as a kind such as "alphaLcParenR" shows it."""
+    """Return an item's number in a kind such as "alphaLcParenR"."""
     form = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
     shown = show_count(count, form.get(kind[:7], ""))
     return f"({shown})" if kind.endswith("Both") else f"{shown})" if kind.endswith("ParenR") else f"{shown}."
 
 
 def _read_paragraph(element: Any) -> str:
-    """Return the words of a paragraph, with raised and lowered marks and equations as they are written on a line."""
+    """Return the words of a paragraph, with raised and lowered marks and equations on one line."""
     words = ""
     for child in element.iter(qn("a:t"), qn("a:br"), qn("a:tab"), name("m:oMath")):
         if child.tag == qn("a:br"):

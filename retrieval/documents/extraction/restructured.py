@@ -1,7 +1,7 @@
-"""reStructuredText written anew as Markdown, line by line. Pure functions.
+"""Convert reStructuredText to Markdown, line by line. PURE.
 
-docutils refuses the roles and directives of Sphinx, in which most such documents are written, and writes no Markdown.
-What this does not know keeps its words.
+docutils rejects Sphinx's roles and directives, which most such documents use, and writes no Markdown. Unknown markup
+keeps its words.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # Their argument is a title. It is a signature in "object" and in unknown directives, and is dropped in "bare".
+        # The argument is a title here, a signature in "object" and in unknown directives, and is dropped in "bare".
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # Each description of such an object becomes a section, so that it is found by the object's name.
+        # Each description of such an object becomes a section, so that a search finds its name.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
@@ -43,7 +43,7 @@ _DIRECTIVES = {
     for name in names.split()
 }
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
-# No document is deeper, and Python's own limit is.
+# No document nests deeper, and Python's recursion limit is higher.
 _DEEPEST = 20
 
 _ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
@@ -60,13 +60,15 @@ _PROSE_ROLES = frozenset(
 
 
 def has_markup(text: str) -> bool:
-    """Return whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
+    """Return whether ``text`` has markup of reStructuredText alone: directives, roles, literals."""
     return bool(_SIGNALS.search(text))
 
 
 def to_markdown(text: str) -> str:
-    """Return the text as Markdown: headings by the order in which their adornments first occur, code in fences, tables
-    with pipes, the bodies of directives without their names. Comments, targets and lists of contents are left out.
+    """Return the text as Markdown, without comments, targets and tables of contents.
+
+    Heading levels follow the order in which adornments first occur; code is in fences, tables have pipes, and the
+    bodies of directives lose their directive's name.
     """
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
@@ -149,7 +151,7 @@ def _write_paragraph(
     paragraph = list(lines[at:end])
     below = _find_end(lines, end)
     if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
-        # The words below a term explain it.
+        # The indented words below a term explain it.
         written += ["", f"**{_inline(paragraph[0]).replace('**', '')}**", ""]
         written += [*_write(_dedented(lines[end:below]), styles, depth + 1), ""]
         return below
@@ -167,7 +169,6 @@ def _write_paragraph(
 def _write_item(
     lines: Sequence[str], at: int, item: re.Match[str], written: list[str], styles: list[tuple[str, bool]], depth: int
 ) -> int:
-    """Write an item of a list, with what is indented below it."""
     end = at + 1
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
@@ -218,14 +219,14 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     elif argument and kind == "title":
         lead = [f"**{_inline(argument)}**", ""]
     elif argument and kind in ("object", "signature"):
-        # Markdown has no headings below an indentation.
+        # Markdown has no indented headings.
         is_section = kind == "object" and styles and body and not depth
         lead = [f"{'#' * min(len(styles) + 1, 6)} `{argument}`" if is_section else f"**`{argument}`**", ""]
     return [*lead, *_write(body, styles, depth + 1)]
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
-    """Return the rows of the table that begins at ``at``, and the line after it."""
+    """Return the rows of the table at line ``at``, and the line after it."""
     line = lines[at]
     if _GRID.fullmatch(line):
         end = at
@@ -285,7 +286,7 @@ def _fence(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def _find_end(lines: Sequence[str], at: int) -> int:
-    """Return the line after the last indented one from ``at`` on; blank lines between belong to it."""
+    """Return the line after the last indented line from ``at`` on; blank lines between them count."""
     end = at
     for below in range(at, len(lines)):
         if lines[below]:
@@ -301,7 +302,7 @@ def _dedented(lines: Sequence[str]) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """Return the text with its roles, links and literals as Markdown has them; what stands in a literal stays."""
+    """Return the text with roles, links and literals in Markdown; the content of literals stays unchanged."""
     parts: list[str] = []
     last = 0
     for literal in _LITERAL.finditer(text):
@@ -317,14 +318,14 @@ def _outside_literals(text: str) -> str:
     text = _NOTE.sub(_note, text)
     text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
     text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
-    # Roles follow interpreted text, whose pattern would match the code that a role becomes.
+    # Roles come after interpreted text, whose pattern would match the code that replaces a role.
     text = _ROLE.sub(_role, text)
     text = _SUBSTITUTION.sub(r"\1", text)
     return text.replace("\\ ", "")
 
 
 def _note(match: re.Match[str]) -> str:
-    """Return a reference to a footnote as Markdown has it, and a citation such as [CIT2002]_ without its mark."""
+    """Return a Markdown footnote reference, or a citation such as [CIT2002]_ without its mark."""
     blank, sign, name = match.groups()
     if not sign and not name.isdigit():
         return f"{blank}[{name}]"

@@ -1,4 +1,4 @@
-"""Signed mail whose words are within the signature: the content of CMS signed data (RFC 5652), without checking it."""
+"""Find the words in signed mail: the content of CMS signed data (RFC 5652). The signature is not verified."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _SEQUENCE, _OBJECT, _OCTETS, _OUTER_OCTETS, _EXPLICIT = 0x30, 0x06, 0x04, 0x24, 
 
 
 def find_signed_content(data: bytes) -> bytes | None:
-    """Return what was signed; None for encrypted data, for a signature without content and for damaged data."""
+    """Return the signed content; None for encrypted data, a detached signature or damaged data."""
     try:
         content = _inner(data, 0, len(data), _SEQUENCE)
         kind = next(_elements(data, *content))
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
         signed = _inner(data, *_inner(data, *content, _EXPLICIT), _SEQUENCE)
-        # The version, the digests, the content, certificates, signers.
+        # The order is version, digests, content, certificates, signers.
         wrapped = _inner(data, *_inner(data, *signed, _SEQUENCE), _EXPLICIT)
         return b"".join(_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):
@@ -41,7 +41,7 @@ def _elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:
-            # The length is not given: two zero bytes follow the last element.
+            # An indefinite length ends with two zero bytes after the last element.
             stop = next(begin for tag_below, begin, _ in _elements(data, inner, end) if tag_below == 0) - 2
             yield tag, inner, stop
             start = stop + 2

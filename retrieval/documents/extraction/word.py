@@ -1,7 +1,7 @@
-"""DOCX as Markdown, with headings by style or outline level, lists, and tables in their place.
+"""Convert DOCX to Markdown, with headings by style or outline level, lists, and tables in their place.
 
-python-docx reads plain paragraphs and tables. What else Word shows is first written into these: text boxes, fields,
-notes, equations, charts, diagrams, ticked boxes, raised marks; the numbers of headings and steps are counted.
+python-docx reads plain paragraphs and tables. Other content is first written into them: text boxes, fields, notes,
+equations, charts, diagrams, ticked boxes, raised marks. Numbers of headings and steps are counted.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
-# Word writes the English name; other programs that of their language.
+# Word writes the English name; other programs write the name in their language.
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
-# Inserted text under review, content controls, fields and smart tags wrap paragraphs and runs that python-docx then
-# passes over.
+# Reviewed insertions, content controls, fields and smart tags wrap paragraphs and runs, which python-docx then skips.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
@@ -72,7 +71,7 @@ def _parts(document: Document, kind: str) -> list[Any]:
 
 
 class _Reader:
-    """Writes a document's body, then what its headers and footers say."""
+    """Writer of a document's body, followed by its headers and footers."""
 
     def __init__(self, document: Document, writer: MarkdownWriter) -> None:
         self._document = document
@@ -85,7 +84,7 @@ class _Reader:
         for kind, notes in self._notes.items():
             for part in _parts(document, kind):
                 notes.update(self._read_notes(part))
-        # Each style is looked up once: looking one up goes through all of them.
+        # Each style is cached, because a lookup searches all styles.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
     def write(self) -> None:
@@ -97,7 +96,7 @@ class _Reader:
             self._writer.add_paragraph(words)
 
     def _read_margins(self) -> Iterator[str]:
-        """Yield the lines of headers and footers, each once, but for page numbers."""
+        """Yield the lines of headers and footers, each once, without page numbers."""
         seen: set[str] = set()
         for section in self._document.sections:
             for margin in (
@@ -118,7 +117,7 @@ class _Reader:
                         yield words
 
     def _read_notes(self, part: Any) -> Iterator[tuple[str, str]]:
-        """Yield footnotes or endnotes: their ids with their words."""
+        """Yield the id and the words of each footnote or endnote."""
         root: Any = parse_oxml(part.blob)
         self._prepare(root, part)
         for note in root:
@@ -127,7 +126,6 @@ class _Reader:
                 yield note.get(qn("w:id")) or "", " ".join(words.split())
 
     def _is_hidden(self, run: Any) -> bool:
-        """Return whether a style hides the words."""
         styles = [*run.iterfind(f"{qn('w:rPr')}/{qn('w:rStyle')}")]
         styles += run.getparent().iterfind(f"{qn('w:pPr')}/{qn('w:pStyle')}")
         return any(style.get(qn("w:val")) in self._hidden for style in styles)
@@ -138,7 +136,7 @@ class _Reader:
             self._styles[style_id] = _read_style(paragraph.style)
         return self._styles[style_id]
 
-    # What python-docx passes over becomes runs, paragraphs and tables ----------------------------------------------
+    # Content that python-docx skips becomes runs, paragraphs and tables
 
     def _prepare(self, root: Any, part: Any) -> None:
         choose_alternatives(root)
@@ -151,7 +149,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # A new page or column parts words as a new line does.
+        # A page or column break separates words like a line break.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):
@@ -194,7 +192,7 @@ class _Reader:
                 _run_of(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
-        """Put text boxes, diagrams and charts behind the paragraph in which they are anchored."""
+        """Put text boxes, diagrams and charts behind the paragraph that anchors them."""
         for picture in reversed(list(root.iter(qn("wp:docPr")))):
             if words := describe_picture(picture.get("descr")):
                 _put_behind(picture, [_make_paragraph(words)])
@@ -209,10 +207,9 @@ class _Reader:
                 blocks = [_make_paragraph(title)] if title else []
                 _put_behind(chart, [*blocks, *([_make_table(rows)] if rows else [])])
 
-    # Blocks --------------------------------------------------------------------------------------------------------
+    # Blocks
 
     def _write_blocks(self, body: Any) -> None:
-        """Write each paragraph and table in its place. A title stands above all headings."""
         for element in body:
             if element.tag == qn("w:p"):
                 self._write_paragraph(Paragraph(element, self._document._body))
@@ -223,12 +220,12 @@ class _Reader:
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
-        # An empty one is told by its element: asking for its text takes a hundred times longer.
+        # The element shows whether a paragraph is empty: reading its text takes a hundred times longer.
         text = block.text if len(block._p) else ""
         if not text.strip():
             return
         style, level = self._style_of(block)
-        # An entry of a table of contents answers nothing.
+        # An entry of a table of contents answers no question.
         if style.startswith("toc ") and text[-1].isdigit():
             return
         level = _read_outline_level(block._p.pPr) or level
@@ -242,7 +239,7 @@ class _Reader:
             self._writer.add_paragraph(text)
 
     def _read_rows(self, table: Table) -> list[list[str]]:
-        # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
+        # Cells are read from each row element: ``row.cells`` takes quadratic time and repeats merged cells.
         rows = [
             [TableCell("")] * row.grid_before
             + [
@@ -289,7 +286,7 @@ def _unwrap(root: Any) -> None:
 
 
 def _open(wrapper: Any, children: list[Any]) -> None:
-    """Put ``children`` in the place of ``wrapper``."""
+    """Replace ``wrapper`` by ``children``."""
     if wrapper.getparent() is not None:
         for child in children:
             wrapper.addprevious(child)
@@ -303,7 +300,6 @@ def _remove(element: Any) -> None:
 
 
 def _replace(element: Any, words: str) -> None:
-    """Put a text in the place of an element of a run."""
     text = _make_run(words)[0]
     element.addprevious(text)
     _remove(element)
@@ -358,7 +354,7 @@ def _put_behind(anchor: Any, blocks: list[Any]) -> None:
 
 
 def _set_off_marks(paragraph: Any) -> None:
-    """Write raised and lowered runs as they are written on a line."""
+    """Set off raised and lowered runs as on one line."""
     before = ""
     for run in paragraph.iter(qn("w:r")):
         align = run.find(f"{qn('w:rPr')}/{qn('w:vertAlign')}")
@@ -371,8 +367,10 @@ def _set_off_marks(paragraph: Any) -> None:
 
 
 def _read_style(style: Any) -> tuple[str, int | None]:
-    """Return the name of a style, and the level of its headings by its own name or outline or that of a style it is
-    based on: 0 for a title, 1 to 9 for a heading."""
+    """Return a style's name and its heading level: 0 for a title, 1 to 9 for a heading, else None.
+
+    The level comes from the name or the outline level of the style, or of a style that it is based on.
+    """
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):
         if style is None:
@@ -389,7 +387,7 @@ def _read_style(style: Any) -> tuple[str, int | None]:
 
 
 def _read_outline_level(properties: Any) -> int | None:
-    """Return 1 to 9 where the properties of a paragraph or style make a heading of it."""
+    """Return the heading level, 1 to 9, of a paragraph's or style's properties; else None."""
     outline = properties.find(qn("w:outlineLvl")) if properties is not None else None
     level = (outline.get(qn("w:val")) or "9") if outline is not None else "9"
     return int(level) + 1 if level in tuple("012345678") else None
