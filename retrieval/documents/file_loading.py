@@ -22,7 +22,7 @@ from retrieval.index.chunk_writer import reweigh, settle
 from retrieval.infrastructure.progress import ProgressBar
 from retrieval.models import Collection, Document
 
-# Fewer files are read one by one, with progress within each: the embedder and the sandbox use the other cores.
+# Fewer files are read one by one, with progress within each: embedder and sandbox use the other cores.
 FEW_FILES = 8
 
 # These folders contain no user documents.
@@ -91,7 +91,7 @@ def ingest_paths(
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
         bar.show(source[:60], number, total, task="files")
-        # The first documents set the reference passage length. Correcting it early is cheap, while passages are few.
+        # The first documents set the reference passage length. An early correction is cheap, while passages are few.
         if number == reweighed_at:
             reweigh(collection)
             reweighed_at *= 4
@@ -223,7 +223,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the files of a folder, and whether each is a document."""
     has_pages = any(is_page(path.name) for path in _walk(folder))
     for path in _walk(folder):
         serves = serves_pages(path.relative_to(folder).as_posix(), has_pages=has_pages)

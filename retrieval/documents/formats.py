@@ -1,8 +1,8 @@
-"""Detect file formats, and name formats that are not supported. PURE.
+"""Detect file formats, and name unsupported formats. PURE.
 
 To add a format, write a module with a function that extracts its text, and add one :class:`Format` to ``KNOWN_FORMATS``
-or :func:`register` it. Detection, extraction, the source viewer, the upload form and the messages follow from it; a
-test compares ``docs/formats.md`` with it.
+or :func:`register` it. Detection, viewer, upload form and messages follow from it; a test compares ``docs/formats.md``
+with it.
 """
 
 from __future__ import annotations
@@ -136,8 +136,7 @@ class Content:
         """
         if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return frozenset()
-        # Entries are counted by their mark before the directory is read: a parsed entry costs a hundred times its
-        # bytes.
+        # Entries are counted before the directory is read: a parsed entry costs a hundred times its bytes.
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
@@ -170,11 +169,10 @@ Recogniser = Callable[[Content], bool]
 class Format:
     """A file format.
 
-    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). A format is supported if it has an
-    ``extractor``, "package.module:function", which is imported at its first use. ``recognise`` detects the format by
-    its bytes, whatever the file name; ``recognise_text`` is used only for files that are plain text by name. An
-    extractor with ``may_be_scanned`` also accepts recognised pages. ``refusal`` replaces the usual message for an
-    unsupported format.
+    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor``,
+    "package.module:function", is imported at its first use; a format without one is unsupported, and ``refusal``
+    replaces the usual message. ``recognise`` detects the format by its bytes; ``recognise_text`` is used only for files
+    that are plain text by name. An extractor with ``may_be_scanned`` also accepts recognised pages.
     """
 
     kind: str
@@ -187,9 +185,6 @@ class Format:
     recognise_text: Recogniser | None = None
     may_be_scanned: bool = False
     refusal: str = ""
-
-
-# Detection
 
 
 def begins_with(*signatures: bytes) -> Recogniser:
@@ -284,7 +279,6 @@ _IN = "retrieval.documents.extraction."
 
 
 def _refused(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
-    """Return a format that is detected and rejected with advice."""
     return Format(kind, tuple(extensions.split()), recognise=recognise, refusal=f"{kind}: {advice} and upload that.")
 
 
@@ -401,7 +395,7 @@ KNOWN_FORMATS = (
         Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
-    # These formats are unsupported. They are detected so that the message can name them.
+    # These formats are detected so that the message can name them.
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
     _refused("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
     _refused("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
@@ -453,7 +447,6 @@ def register(*formats: Format) -> None:
 
 
 def read_formats() -> list[Format]:
-    """Return the supported formats."""
     return [known for known in _formats if known.extractor]
 
 
@@ -463,13 +456,11 @@ def of_media_type(media_type: str) -> Format | None:
 
 
 def view_of(media_type: str) -> View:
-    """Return how the viewer shows a document; as text if its format is unknown."""
     known = of_media_type(media_type)
     return known.view if known else View.TEXT
 
 
 def page_unit(media_type: str) -> str:
-    """Return the name of the document's page unit: "slide" or "page"."""
     return "slide" if view_of(media_type) is View.SLIDES else "page"
 
 
@@ -479,7 +470,6 @@ def is_code(media_type: str) -> bool:
 
 
 def list_supported() -> str:
-    """Return the labels of the supported formats as part of a sentence."""
     *labels, last = dict.fromkeys(known.label for known in read_formats())
     return f"{', '.join(labels)} and {last}"
 
@@ -564,7 +554,7 @@ def serves_pages(name: str, *, has_pages: bool) -> bool:
     """Return whether a file only serves the look of pages: a style sheet, font, logo, icon or unreadable picture.
 
     If the folder ``has_pages``, pictures in the usual picture folders count too. ``name`` is a path relative to the
-    folder that is read.
+    folder.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

@@ -121,7 +121,7 @@ logger = logging.getLogger(__name__)
 SITE_AWAITED = timedelta(minutes=1)
 # Texts embedded between two heartbeats: small enough for a lively progress bar, large enough to keep cores busy.
 EMBEDDING_BATCH = 64
-# Limit for embedders with longer inputs: a longer passage has several topics, and its vector matches none of them well.
+# Limit for embedders with longer inputs: the vector of a longer passage with several topics matches none of them well.
 LARGEST_CHUNK_TOKENS = 350
 # Larger documents take more than a second or two to cut and to embed.
 QUICK_CHARACTERS = 100_000
@@ -135,9 +135,9 @@ Progress = Callable[[int, int], None]
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; return None if no lease was available.
 
-    With ``takes_turns``, which workers set, a slow document waits for its turn among the slow ones. Errors are recorded
-    in the row: FAILED with a message if another attempt cannot help, else PENDING with the time of the next attempt.
-    The passages of the previous version stay searchable.
+    If ``takes_turns`` (set by workers), a slow document waits for its turn among the slow ones. Errors are recorded in
+    the row: FAILED if another attempt cannot help, else PENDING with the time of the next attempt. The passages of the
+    previous version stay searchable.
     """
     document = _lease(document_id)
     if document is None:
@@ -291,7 +291,7 @@ def _make_chunks(
             content=chunk.text,
             content_hash=hashes[index],
             token_count=tokens[index],
-            # An unchanged passage keeps its questions, so that a model need not write them again.
+            # An unchanged passage keeps its questions: a model need not write them again.
             questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
             if questions and index in is_fresh
             else (),

@@ -1,7 +1,7 @@
 """Generate questions that a passage answers, with a language model behind OpenAI's chat-completions protocol.
 
-A passage without usable questions is logged and counted in a metric; ingestion never fails for it. A circuit breaker
-stops requests to a model that keeps failing.
+A passage without usable questions is logged and counted; ingestion never fails for it. A circuit breaker stops requests
+to a failing model.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dic
 def _parse_questions(answer: str, language: str) -> list[str]:
     """Return the usable questions of the model's answer; empty if the model gives none.
 
-    Entries that are no questions, too long, or in another language are left out. Raises: ModelFailed if none of the
-    given questions is usable, or the answer has another form.
+    Raises: ModelFailed if none of the given questions is usable, or the answer has another form.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:

@@ -1,10 +1,9 @@
 """Check nightly whether the search index agrees with passages, documents and files, and repair it.
 
-Ingestion writes them in one transaction, so they normally agree; after a restored backup, a script or a fault, search
-would silently have wrong scores and missing passages. A check reads one snapshot and locks no rows. A repair works
-while others write: each step checks again under the locks that writers take (documents before statistics, statistics in
-one order). A document whose text is wrong is read again from its file; the old passages stay searchable until then. A
-missing file cannot be repaired.
+Ingestion writes them in one transaction; after a restored backup, a script or a fault, search would silently have wrong
+scores and missing passages. A check reads one snapshot and locks no rows. A repair works while others write: each step
+checks again under the locks of writers (documents before statistics, statistics in one order). A document with wrong
+text is read again from its file; its old passages stay searchable until then.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from retrieval.models.chunk import IndexCheck
 
 logger = logging.getLogger(__name__)
 
-# Number of check results that are kept.
 CHECKS_KEPT = 30
 # A file is stored before the commit of its row, so a newer file may be about to get its row.
 ORPHANED_AFTER = timedelta(hours=1)
@@ -93,7 +91,6 @@ def check() -> list[Inconsistency]:
 
 
 def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Sequence[Any]]]:
-    """Yield each kind of problem with its occurrences in the collection."""
     chunks = Chunk.objects.filter(collection=collection)
     own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
     yield ProblemKind.MISSING_VECTORS, _ids(chunks.filter(~Exists(own)))
@@ -116,8 +113,8 @@ def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[Problem
 def unfit_documents(collection: Collection) -> list[int]:
     """Return the ids of documents whose text or passages do not fit their current file, except queued ones.
 
-    The text was read from another file version, the number of passages differs from the written number, or a ready
-    document with a file has no passages.
+    The text is of another file version, the number of passages is wrong, or a ready document with a file has no
+    passages.
     """
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
@@ -251,7 +248,7 @@ def _read_again(pk: int) -> None:
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     """Return the result of :func:`check`, and store it as an :class:`IndexCheck`.
 
-    With ``repair``, repair and check again: ``repaired`` is the result of the second check.
+    If ``repair`` is set, repair and check again: ``repaired`` is the result of the second check.
 
     Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.
     """

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Slow documents must not occupy all workers. A document is slow once reading it took longer than ``QUICK_SECONDS``, or
-# if it has very much text. At most ``SLOW_DOCUMENTS_AT_ONCE`` of them are read at a time; the others wait as PENDING,
-# without an attempt counted. The slow documents that a living worker has leased have the turns.
+# if it has very much text. At most ``SLOW_DOCUMENTS_AT_ONCE`` of them are leased to living workers; the others wait as
+# PENDING, without an attempt counted.
 
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 # The end of a turn enqueues the next document; this delay applies if that failed.
@@ -163,13 +163,13 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of ``source`` and queue it; an unchanged file is left alone.
 
-    A file submitted again with another title, address, language or metadata has changed. A file of a source or an
-    archive has not, because there this data is given once and then edited here. ``parent`` is the archive or mail that
-    contains the file, ``origin`` the source that delivered it.
+    New metadata, title, address or language change an uploaded file, but not a file of a source or an archive, whose
+    data is given once and then edited here. ``parent`` is the archive or mail that contains the file, ``origin`` the
+    source that delivered it.
 
     Raises: DocumentRejected if the file is too large, the collection's documents may not be changed, the document came
-    from elsewhere, or a member would replace a document that is not its parent's; DiskFull. In each case neither a file
-    nor a row remains.
+    from elsewhere, or a member would replace a document that is not its parent's; DiskFull. Then neither a file nor a
+    row remains.
     """
     check_size(source, len(data))
     check_rows(source, data)
@@ -287,9 +287,8 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
 def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
     """Return the file's bytes after checks that need no reading of its text, while the user is waiting.
 
-    Later errors are shown at the document. Raises: DocumentRejected with a sentence that names the file.
+    Later errors are shown at the document. Raises: DocumentRejected.
     """
-    # The size is checked before the file is loaded into memory.
     check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
@@ -327,7 +326,6 @@ def submit_upload(
 
 
 def name_for_people(document: Document) -> str:
-    """Return a name that identifies the document in a sentence."""
     return f'"{document}" ({document.source})' if document.title else document.source
 
 

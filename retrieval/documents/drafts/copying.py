@@ -98,7 +98,6 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> None:
-    """Give each document the text of its counterpart, if there is one."""
     DocumentText.objects.filter(pk__in=counterparts.values()).delete()
     columns = ", ".join(_COPIED_TEXT)
     _execute(

@@ -1,7 +1,7 @@
 """Change documents in a draft: a working copy of their collection, which is published as a whole or not at all.
 
 A collection with an open draft, or with a gate on its documents, changes only by publishing a draft. A worker does long
-work step by step. Its progress is in the database, so another worker can continue after a crash.
+work step by step, with its progress in the database.
 """
 
 from __future__ import annotations
@@ -42,14 +42,11 @@ class DraftRefused(RetrievalError):
     """The draft cannot be begun, published or discarded now. For the admin who asked."""
 
 
-# Requests of an admin
-
-
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
     """Create a draft of the collection, which a worker fills with its documents.
 
-    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are still being
-    read, which the draft would have to read once more.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents still to be read,
+    which the draft would have to read once more.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -76,8 +73,8 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
 def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication: a worker replaces the collection's documents in one transaction.
 
-    The gates are checked first. If they object, ``override`` must give the reason to publish anyway, which is recorded
-    with the objections. A change between the permission and the publication cancels the permission.
+    If gates object, ``override`` must give the reason to publish anyway, which is recorded with the objections. A
+    change between the permission and the publication cancels the permission.
 
     Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being read;
     PublicationRefused if a gate objects.
@@ -126,9 +123,6 @@ def discard(draft: Draft) -> Draft:
         draft.save()
         enqueue_on_commit(Draft, [draft.pk])
     return draft
-
-
-# Work of a worker
 
 
 def resume(draft_id: int) -> Draft | None:
@@ -267,12 +261,10 @@ def changes_of(draft: Draft) -> Changes:
 
 
 def collections_of(draft: Draft) -> QuerySet[Collection]:
-    """Return the draft's collection and its working copy, if they exist."""
     return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
 
 
 def versions_of(draft: Draft) -> list[int]:
-    """Return the versions of the collection's and the working copy's passages."""
     ids = (draft.collection_id, draft.working_copy_id or 0)
     versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
     return [versions.get(pk, 0) for pk in ids]

@@ -21,7 +21,7 @@ __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extr
 _DEFAULT_LIMITS = ExtractionLimits()
 # libxml2's error code for exhausted memory; lxml raises it as a syntax error.
 _XML_NO_MEMORY = 2
-# The words of these formats are compared with the extracted text here; other readers compare their own.
+# These words are compared with the extracted text here; other readers compare their own.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
@@ -35,11 +35,11 @@ def extract(
 ) -> ExtractedText:
     """Return the text and the structure of ``data``.
 
-    ``filename`` decides between text formats and names the file in messages; binary formats are detected by content.
-    ``recognised`` contains the pages, by number, whose text OCR read. Other scanned pages are listed in
-    ``unread_pages`` and the text may be empty.
+    ``filename`` decides between text formats; binary formats are detected by content. ``recognised`` contains the
+    pages, by number, whose text OCR read. Other scanned pages are listed in ``unread_pages``, and the text may be
+    empty.
 
-    Parsers run in this process and may use any time and memory: use
+    Parsers run in this process without limits of time and memory: use
     :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files.
 
     Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
@@ -91,7 +91,7 @@ def _parse(
     except Exception as error:
         if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
             raise MemoryError from error
-        # Parsers of untrusted files may raise any exception; the file is then rejected.
+        # Parsers of untrusted files may raise any exception.
         raise DocumentRejected(
             f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
@@ -99,6 +99,5 @@ def _parse(
 
 
 def printable_name(filename: str) -> str:
-    """Return the base name of ``filename`` in printable characters, for messages."""
     name = PurePosixPath(filename.replace("\\", "/")).name
     return "".join(char for char in name if char.isprintable())[:150] or "The file"

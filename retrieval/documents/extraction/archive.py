@@ -167,7 +167,6 @@ def clean_name(name: str) -> str:
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
 
 
-# Code pages of DOS and Windows in Western Europe.
 _WESTERN = ("cp437", "cp850", "cp1252")
 _LETTERS = frozenset("áàâäãåæçéèêëíìîïñóòôöõøœúùûüßÁÀÂÄÅÆÇÉÈÊËÍÑÓÖØÜ")
 _PATH_IN_UNICODE = 0x7075

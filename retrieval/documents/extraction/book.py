@@ -75,7 +75,6 @@ def _resolve(base: str, href: str) -> str:
 def _read_contents(
     archive: zipfile.ZipFile, package: etree._Element, package_path: str, names: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the path of each document with its title in the table of contents."""
     for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']"):
         path = _resolve(package_path, item.get("href") or "")
         is_navigation = "nav" in (item.get("properties") or "").split()

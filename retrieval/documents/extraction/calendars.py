@@ -25,7 +25,7 @@ _ESCAPE = re.compile(r"\\([\\;,nN])")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:\d\d)?(Z?))?")
 _DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:\d{1,5}S)?)?")
 _ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL", "VFREEBUSY"))
-# The values of these properties are written unchanged.
+# These values are written unchanged.
 _WORDS = {"LOCATION": "Where", "CATEGORIES": "Categories", "RESOURCES": "Resources", "CONTACT": "Contact"}
 _WORDS |= {"URL": "Link", "CONFERENCE": "Link", "COMMENT": "Comment", "PERCENT-COMPLETE": "Percent complete"}
 _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
@@ -41,7 +41,7 @@ class _Property(NamedTuple):
 
 
 def extract_calendar(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the entries as text. Raises: DocumentRejected for a calendar without entries."""
+    """Return the entries' text. Raises: DocumentRejected for a calendar without entries."""
     properties = list(_parse(data, filename))
     members = Members(filename, limits)
     writer = MarkdownWriter(filename, limits)
@@ -129,7 +129,6 @@ def _describe_moment(each: _Property) -> str:
 
 
 def _write_moment(value: str, zone: str, day: str = "") -> str:
-    """Return date, time and zone; the time alone if the date equals ``day``."""
     moment, has_time = _read_moment(value), "T" in value
     if moment is None:
         return value

@@ -117,9 +117,6 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
     return filled, rows
 
 
-# Header rows
-
-
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
     """Return the indices of the first header row and of the first row below the header; equal if there is no header.
 

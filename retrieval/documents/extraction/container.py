@@ -1,7 +1,6 @@
 """Find words of an Office file, OpenDocument file or EPUB that the extracted text lacks. PURE.
 
-Readers follow a file's structure. This module ignores it and takes the text of all visible parts, so it also finds the
-words of elements that no reader handles.
+All visible parts are read without following the structure, so words of elements that no reader handles are found too.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# Visible parts of a file and the kind of their words. Workbook sheets are compared by their own reader: a stored number
-# differs from the shown number.
+# Visible parts and the kind of their words. Sheets are compared by their reader: a stored number differs from the shown
+# one.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
@@ -41,7 +40,7 @@ _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
     "e sub sup num den p h tr td th li pt title div br tab s line-break cell".split()  # noqa: SIM905
 )
-# These elements contain words that are invisible or repeated: field codes, deleted text, tables of contents.
+# Elements with invisible or repeated words: field codes, deleted text, tables of contents.
 _UNSEEN = frozenset(
     """
     instrText delText del moveFrom Fallback tracked-changes table-of-content alphabetical-index script style head nav
@@ -58,8 +57,8 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
     """Return the content that the file has and the text lacks, by kind.
 
-    Words are compared as multisets. Charts and diagrams are counted as units, all else in words; the first few words
-    are named.
+    Words are compared as multisets. Charts and diagrams are counted as units, all else in words; the first words are
+    named.
     """
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
@@ -91,7 +90,6 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
 
 
 def _parse(data: bytes, entry: str) -> etree._Element:
-    """Return the root of a part. A chapter that is not valid XML is parsed as HTML, as in the reader of books."""
     try:
         return parse_xml(data)
     except etree.XMLSyntaxError:
@@ -179,7 +177,6 @@ def _hiding_styles(root: etree._Element) -> dict[str, str]:
 
 
 def _unseen_styles(root: etree._Element) -> dict[str, str]:
-    """Return the styles of an OpenDocument file that hide or strike out text, with the kind of their words."""
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""

@@ -25,8 +25,8 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# PostgreSQL rejects NUL, and viewers fail on other control characters; soft hyphens and zero-width spaces split words
-# for a search; direction overrides and tag characters show a reader other text than a model receives.
+# PostgreSQL rejects NUL, and viewers other control characters; soft hyphens and zero-width spaces split words for a
+# search; direction overrides and tag characters show a reader other text than a model receives.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -103,7 +103,7 @@ def _detect_utf16(data: bytes) -> str:
 
 def _guess(data: bytes) -> str | None:
     # A few accented letters cannot distinguish the Latin code pages. Most files here come from Windows in Western
-    # Europe, so cp1252 is tried first; each such byte must be a letter or a common mark.
+    # Europe, so cp1252 comes first; each such byte must be a letter or a common mark.
     try:
         western = data.decode("cp1252")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Convert markup and older office formats with the engine xberg, whose HTML is read like a web page.
 
-Only this module imports the engine, so it can be replaced. It receives bytes and no address, and runs without cache,
-models, OCR and extra threads. ADR 25 has the trials.
+Only this module imports the engine, so it can be replaced. It receives bytes without an address, and runs without
+cache, models, OCR and extra threads. ADR 25 has the trials.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _CONFIG = xberg.ExtractionConfig(
 
 
 def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of a file that the engine reads. Raises: DocumentRejected if it cannot."""
+    """Return the file's text. Raises: DocumentRejected if the engine cannot read it."""
     left_out: tuple[LeftOut, ...] = ()
     if media_type in _TEXTS:
         source = decode(data, filename)
@@ -108,12 +108,11 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
 
 
 def _prepare_text(source: str, media_type: str) -> str:
-    """Rewrite constructs that the engine overlooks."""
     for pattern, plainer in _PLAINER[media_type]:
         source = pattern.sub(plainer, source)
     if media_type != LATEX:
         return source
-    # Macros that the author defined are replaced by their words.
+    # These macros are defined by the author.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
     # An included chapter has no document environment.
@@ -157,7 +156,7 @@ def _prepare_rich_text(source: str, filename: str) -> bytes:
 
 
 def _take_title_line(root: Any) -> str:
-    """Remove the line "title: …" that the engine writes from the metadata, and return the title."""
+    """Remove the line "title: …" that the engine adds, and return the title."""
     for label in root.xpath("//p/strong[1][not(preceding-sibling::*)]")[:5]:
         if (label.text or "").casefold() == "title" and (label.tail or "").startswith(":"):
             label.getparent().getparent().remove(label.getparent())
@@ -178,7 +177,6 @@ def _write_labels(root: Any) -> None:
 
 
 def _write_notes_in_place(root: Any) -> None:
-    """Replace each note mark by its note in parentheses."""
     notes = {}
     for section in root.xpath("//section[@class='footnotes']"):
         for item in section.iter("li"):
@@ -197,7 +195,7 @@ def _write_notes_in_place(root: Any) -> None:
 
 
 def convert(data: bytes, filename: str, media_type: str) -> Any:
-    """Return the engine's document, with HTML content. Raises: DocumentRejected if it cannot read the file."""
+    """Return the engine's document, as HTML. Raises: DocumentRejected if it cannot read the file."""
     file = xberg.ExtractInput(
         kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=media_type or None, filename=filename
     )

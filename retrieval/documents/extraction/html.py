@@ -17,16 +17,16 @@ from retrieval.documents.extraction.writer import TableCell, spread, write_markd
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-# Minimum share of the page's unlinked letters in the main element. A page may have several articles, so theirs is
-# higher.
+# Minimum share of the page's unlinked letters in the main element; higher for an article, since a page may have
+# several.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# Words outside the main element are reported from this count on, and from this share of all words.
+# Minimum count, and share of all words, from which words outside the main element are reported.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of small parts that belong to the site, link elsewhere or number code lines. The second group counts only
+# Class names of small parts that belong to the site, link elsewhere or number code lines; the second group counts only
 # for parts that are mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
@@ -39,7 +39,7 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A notice that a script is needed is shorter, and so is a picture's replacement text.
+# A notice that a script is needed is shorter, as is a picture's replacement text.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
 # Length of "Previous:" and a bracket.
@@ -49,11 +49,11 @@ _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents"
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 # DocBook's classes of boxes that it lays out as tables.
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# A table that contains a table is layout if a cell is longer than this, in letters.
+# A table around a table is layout if a cell has more letters than this.
 _LONGEST_CELL = 300
-# Every entry is a list item if all definitions are shorter than this and have one paragraph.
+# Every entry is a list item if all definitions are shorter and have one paragraph.
 _LONGEST_DEFINITION = 1_000
-# A table of contents has at least this many entries, and few letters outside links: numbers and its title.
+# A table of contents has at least this many entries, and few letters outside links.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
     """
@@ -65,9 +65,9 @@ _SENTENCE = frozenset(
     ("p", "li", "td", "th", "dt", "dd", "label", "legend", "caption", "figcaption", "summary", "span")
 )
 _SENTENCE |= HEADINGS.keys()
-# A picture within a sentence, such as a key sign or a smiley, has at most this many characters.
+# A picture within a sentence, such as a key sign or a smiley, has no longer text.
 _LONGEST_SIGN = 12
-# Longer buttons than "Copy" and "Read more" may be questions with an answer below.
+# Longer buttons than "Copy" and "Read more" may be questions.
 _FEWEST_QUESTION_WORDS = 3
 # Longer lists of options are countries or years; only chosen options are written.
 _MOST_OPTIONS = 20
@@ -105,7 +105,6 @@ def read_page(source: str, filename: str) -> ExtractedText:
 
 
 def convert_html(root: etree._Element) -> str:
-    """Return the page's visible text as canonical Markdown, without navigation and footer."""
     return write_page(root)[0]
 
 
@@ -140,7 +139,6 @@ def parse_html(source: str, filename: str) -> etree._Element | None:
 
 
 def _write_frames(root: etree._Element) -> None:
-    """Replace inline frames and shadow trees by their content."""
     for frame in list(root.iter("iframe")):
         if source := frame.get("srcdoc"):
             frame.text, frame.tag = None, "div"
@@ -226,7 +224,6 @@ def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
 
 
 def _own_text(element: etree._Element) -> str:
-    """Return the words of the element itself and of inline marks, without controls."""
     parts = [element.text or "", *(child.tail or "" for child in element)]
     parts += [text_of(child) for child in element if child.tag in ("b", "i", "em", "strong", "span", "code", "kbd")]
     return "".join(parts)
@@ -262,8 +259,7 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 def _drop_contents(root: etree._Element) -> None:
     """Remove tables of contents: lists of links to headings or to anchors in other pages.
 
-    They contain the words of all sections and answer no question. Before the first heading, any list of links is a
-    menu.
+    They repeat words of all sections and answer no question. Before the first heading, any list of links is a menu.
     """
     places = _find_headed(root)
     links: dict[etree._Element, int] = {}
@@ -281,14 +277,13 @@ def _drop_contents(root: etree._Element) -> None:
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            # A list that contains a heading is no menu before the first heading.
             is_menu = is_before_headings and next(element.iter(*HEADINGS), None) is None
             entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
                 parent = element.getparent()
                 _drop(element)
-                # A parent with only a short rest contains just the title of the contents.
+                # The parent contains only the title of the contents.
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
@@ -493,7 +488,6 @@ def _open_boxes(root: etree._Element) -> None:
 
 
 def _rows_of(table: etree._Element) -> list[etree._Element]:
-    """Return the rows of the table itself, without rows of nested tables."""
     parts = sorted(table, key=lambda part: part.tag == "tfoot")
     return [row for part in parts for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
 
@@ -529,7 +523,6 @@ def _fits_an_item(entry: etree._Element) -> bool:
 
 
 def _end_with_colon(element: etree._Element) -> None:
-    """Add a colon unless the text ends with punctuation."""
     text = "".join(map(str, element.itertext())).rstrip()
     if not (text[-1:].isalnum() or text[-1:] in ")]\"'`"):
         return
@@ -685,7 +678,7 @@ def _write_words(text: str | None, parts: list[str]) -> None:
 
 
 def _add(parts: list[str], words: str) -> None:
-    """Add ``words`` if not empty, so that the last part always has a last character."""
+    """Add ``words`` unless empty, so that the last part has a last character."""
     if words:
         parts.append(words)
 

@@ -56,7 +56,7 @@ _PGP_BLOCK = re.compile(
 )
 # An attachment name without the required quotes.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# The line before each message contains its sender and time, unlike a sentence that begins with "From".
+# The line before each message has a sender and time, unlike a sentence that begins with "From".
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
@@ -83,7 +83,7 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 # A plain part this short that mentions HTML or a browser only refers to the other part.
 _LONGEST_STUB = 60
 _STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
-# Two forms of one mail differ in a few words. If they differ in more, each has content that the other lacks.
+# Forms of one mail differ in a few words. If they differ in more, each has content that the other lacks.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -99,7 +99,7 @@ def extract_mail(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the messages, each of which is a member; return the text of a single message."""
+    """Return a list of the messages, which become members; for a single message its text."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -128,7 +128,6 @@ def _parse(data: bytes) -> EmailMessage:
 def _write_mail(
     message: EmailMessage, filename: str, limits: ExtractionLimits, linked: Iterable[str] = ()
 ) -> ExtractedText:
-    """Return the mail as text, with the names of ``linked`` attachments as left out."""
     reader = _MailReader(filename, limits)
     reader.find_shown(message)
     reader.read(message)
@@ -204,7 +203,7 @@ class _MailReader:
             self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
 
     def _add(self, text: str, sub: str = "plain") -> None:
-        """Add the words of a part. Pages are also detected by content, because some are sent as plain text."""
+        """Add the words of a part. Some pages are sent as plain text, so pages are also detected by content."""
         if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
@@ -219,7 +218,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # The text is escaped so that Markdown finds no headings and no code in it.
+        # Markdown must find no headings and no code.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
@@ -264,7 +263,7 @@ class _MailReader:
             subject = _header(_parse(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
-            # Delivery reports list the failed recipients and the reasons.
+            # Delivery reports
             reports = part.get_payload() if part.is_multipart() else []
             self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
@@ -276,7 +275,7 @@ class _MailReader:
         except DocumentRejected:
             self.members.leave_out("unreadable", name or "calendar")
             return
-        # The first line is the calendar's name, which repeats the mail's name.
+        # The first line repeats the mail's name.
         words = events.text.partition("\n")[2].strip()
         if words not in self._calendars:
             self._calendars.add(words)
@@ -336,7 +335,7 @@ class _MailReader:
 
 
 def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
-    """Return the form that has nearly all words of the other, or both forms, and the number of words lost."""
+    """Return the form with nearly all words of the other, or both, and the number of words lost."""
     first, second = _words_of(plain), _words_of(rich)
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
@@ -370,7 +369,6 @@ def _decode_base64(text: str) -> bytes:
 
 
 def _name_of(part: Any) -> str:
-    """Return the name of an attachment, even if it lacks its quotes."""
     raw = {name.lower(): str(value) for name, value in part.raw_items()}
     for header in ("content-disposition", "content-type"):
         if bare := _BARE_NAME.search(raw.get(header, "")):
@@ -408,7 +406,7 @@ _BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
 _RICH_TEXT = 0x1009
 _EMBEDDED_MESSAGE = "__substg1.0_3701000D"
 _EMBEDDED_HEADER_BYTES = 24
-# Deeper messages are not read as documents of documents.
+# Deeper messages are not read as documents.
 _MOST_DEPTH = 4
 
 
@@ -491,7 +489,6 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
 
 
 def _decompress(rich: bytes) -> bytes:
-    """Return decompressed RTF. Raises: DocumentRejected for damaged data."""
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:

@@ -119,7 +119,6 @@ def _read_format(number_format: str) -> list[_Section]:
 
 
 def _choose(sections: Sequence[_Section], value: float) -> int:
-    """Return the index of the section that shows this number."""
     numeric = [section for section in sections[:3] if not section.has("@")] or sections[:1]
     if any(section.condition for section in numeric):
         for at, section in enumerate(numeric):
@@ -134,13 +133,13 @@ def _choose(sections: Sequence[_Section], value: float) -> int:
 
 
 def _show_number(value: float, tokens: Sequence[_Token]) -> str:
-    """Return a non-negative number."""
+    """Return the formatted ``value``, which is not negative."""
     if not any(token.kind == "sign" and token.words in "0#?" for token in tokens):
         usual = ("general", "@")
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Each text token is one private-use character of the pattern, except digits, which may be part of a fraction.
+    # Each text token is one private-use character, except digits, which may be part of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)
@@ -190,7 +189,6 @@ def _show_digits(number: Decimal, pattern: str) -> str:
 
 
 def _trim(digits: str, pattern: str) -> str:
-    """Return the decimals without trailing zeros that the pattern does not require."""
     least = "".join(_PLACE.findall(pattern)).rfind("0") + 1
     return digits[:least] + digits[least:].rstrip("0")
 
@@ -209,9 +207,6 @@ def _show_whole(digits: str, pattern: str) -> str:
         return piece.strip() or "0" * (first >= 0 and match.start() >= first)
 
     return _PLACE.sub(fill, pattern)
-
-
-# Days and times
 
 
 def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> str:

@@ -30,7 +30,7 @@ class Numbering:
     """
 
     def __init__(self, root: Any, styles: Any) -> None:
-        """Read the numbering part ``root`` and the ``styles`` element; both may be None."""
+        """Read the numbering part ``root`` and the ``styles``; both may be None."""
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
         self._own: dict[str, dict[int, Any]] = {}

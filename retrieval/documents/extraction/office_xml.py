@@ -18,7 +18,7 @@ from retrieval.text.extracted import ExtractionLimits
 Element = etree._Element
 
 _TYPES = "[Content_Types].xml"
-# Templates, shows and files with macros have other content types than plain documents.
+# Templates, shows and files with macros have other content types.
 _VARIANT = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.|ms-)"
     rb"(word|excel|powerpoint|wordprocessingml|spreadsheetml|presentationml)"
@@ -118,7 +118,7 @@ _FEWEST_WORDS = 3
 
 
 def describe_picture(description: str | None) -> str:
-    """Return the author's picture description as a line; empty if there is none."""
+    """Return the author's picture description as a line, or an empty string."""
     words = " ".join((description or "").split())
     if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
         return ""
@@ -144,9 +144,6 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
             else:
                 members.leave_out("embedded", label)
     return members
-
-
-# Charts and diagrams
 
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
@@ -204,8 +201,6 @@ def read_diagram(root: Element) -> Iterator[str]:
                 if words := "".join(text.text or "" for text in paragraph.iter(name("a:t"))).strip():
                     yield words
 
-
-# Raised and lowered marks, equations
 
 _NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
 # Raised letters that belong to the number before them.

@@ -90,7 +90,6 @@ def _old_value(cell: Any, number_format: str, datemode: int) -> object:
 
 
 def _extract_page(data: bytes, filename: str) -> ExtractedText:
-    """Return the page as Markdown; the first row of a table without header cells is its header."""
     root = parse_html(decode(data, filename, html=True), filename)
     if root is None:
         return ExtractedText("")
@@ -100,9 +99,6 @@ def _extract_page(data: bytes, filename: str) -> ExtractedText:
             for cell in first.iter("td"):
                 cell.tag = "th"
     return with_structure(f"{convert_html(root)}\n", media_type=HTML)
-
-
-# XML workbooks
 
 
 def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:

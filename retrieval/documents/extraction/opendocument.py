@@ -77,7 +77,6 @@ def _read_part(archive: zipfile.ZipFile, path: str) -> Element | None:
 
 
 def _read_margins(styles: Element | None) -> Iterator[str]:
-    """Yield the lines of headers and footers, each once, without page numbers."""
     seen: set[str] = set()
     for page in styles.iter(name("style:master-page")) if styles is not None else ():
         for paragraph in page.iter(name("text:p")):
@@ -172,7 +171,6 @@ def _read_rows(table: Element) -> list[list[str]]:
 
 
 def _read_cells(row: Element) -> Iterator[TableCell]:
-    """Yield the cells of a row, without cells covered by merged ones."""
     count = 0
     for cell in row:
         if cell.tag == name("table:table-cell"):

@@ -32,11 +32,9 @@ class Numbers:
         self._counts: dict[str, dict[int, int]] = {}
 
     def begin(self, style: str) -> None:
-        """Restart the count of lists of this style."""
         self._counts.pop(style, None)
 
     def count_heading(self, level: int) -> str:
-        """Return the number of the next heading of this level, from 1."""
         return self.count("", level)
 
     def count(self, style: str, level: int, start: str | None = None) -> str:
@@ -107,7 +105,6 @@ def _find_styles(root: Element) -> tuple[set[str | None], set[str | None], set[s
 
 
 def _read_control(control: Element) -> str:
-    """Return a form control's state or value, and its label."""
     label = control.get(name("form:label")) or ""
     local = etree.QName(control).localname
     if local in ("checkbox", "radio"):

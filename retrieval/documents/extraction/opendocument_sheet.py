@@ -53,10 +53,7 @@ _NOT_READ = frozenset(
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """Return the root of the document's content, and its title or an empty string.
-
-    Raises: DocumentRejected for a file that is encrypted or too large.
-    """
+    """Return the document's root and title. Raises: DocumentRejected for a file that is encrypted or too large."""
     check_archive(data, filename, limits, refused=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -69,7 +66,6 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
-    """Return the names of the styles whose ``properties`` have this attribute value."""
     return {
         style.get(name("style:name"))
         for style in root.iter(name("style:style"))
@@ -92,7 +88,7 @@ def _pieces(element: Element) -> Iterator[str]:
             elif child.tag == name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
             elif child.tag in (name("draw:frame"), name("text:p")):
-                # A paragraph may contain a text box with paragraphs.
+                # A text box contains paragraphs.
                 yield " "
                 yield from _pieces(child)
                 yield " "
@@ -116,7 +112,7 @@ def read_number(element: Element, what: str) -> int:
     return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-# A cell or row with words may declare a repeat count; real files never repeat this often.
+# Real files never repeat cells this often.
 _MOST_CELLS = 1_000_000
 _CHART = re.compile(r"Object [^/]*/content\.xml")
 _SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")

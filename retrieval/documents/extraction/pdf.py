@@ -51,9 +51,8 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
     """Remove running headers and footers from ``pages``.
 
     A line is one if it is among the highest or lowest two of its page and most pages repeat it, apart from a number
-    that increases with the pages. It is also one if most pages have a line set off from the text at its exact height,
-    and a few repeat it, like a chapter title. Files of fewer than four pages stay unchanged, as does a page that would
-    become empty.
+    that increases with the pages; or if most pages have a line set off from the text at its exact height and a few
+    repeat it, like a chapter title. Files of fewer than four pages, and a page that would become empty, stay unchanged.
     """
     if len(pages) < _FEWEST_PAGES:
         return
@@ -133,7 +132,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF file, with ``recognised`` pages in place of their own text.
+    """Return the text of a PDF, with ``recognised`` pages instead of their own text.
 
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
@@ -163,7 +162,7 @@ def extract_pdf(
         text,
         title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages),
         unread_pages=unread,
-        # Bookmarks were named by the author; headings from fonts are a guess.
+        # Headings from fonts are a guess.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,

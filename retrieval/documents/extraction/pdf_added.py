@@ -45,8 +45,7 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Layer visibility by name. Forms within a page do not name their layer, so if the file has layers, each form is
-        # checked.
+        # Layer visibility by name. Nested forms do not name their layer, so each is checked if the file has layers.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -66,8 +65,6 @@ class Added:
         """Return whether this is an XFA form, which only Adobe's programs can draw."""
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
-
-    # Fields and notes
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
         """Insert field values and drawn notes into the lines of the page at their positions."""
@@ -121,8 +118,6 @@ class Added:
             return ""
         is_secret = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD
         return "" if is_secret else _string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
-
-    # Layers
 
     def hide_layers(self, page: Any) -> None:
         """Remove objects on switched-off layers from the page."""
@@ -180,9 +175,6 @@ def _has_words(found: Any, depth: int) -> bool:
 def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
     for found in objects:
         pdfium_c.FPDFPageObj_SetIsActive(found, is_active)
-
-
-# Strings
 
 
 def _string(function: Callable[..., int], *arguments: Any) -> str:

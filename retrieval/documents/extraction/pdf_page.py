@@ -27,8 +27,8 @@ _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
 # A gap of this many line heights is no space between words.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# A raised or lowered mark is smaller than the line's type by this factor, and off its base line by these shares of its
-# height. The base line is this share of the height above the lower side of a character.
+# A mark is smaller than the line's type by this factor, and off its base line by these shares of its height. The base
+# line is this share of the height above the lower side of a character.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -309,8 +309,8 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 def _is_garbled(text: str, unmapped: float) -> bool:
     """Return whether the characters make no words, as with a font whose character map is missing or wrong.
 
-    ``unmapped`` is the share of characters that pdfium finds in no map; many are correct nevertheless. Only Latin text
-    is judged by its words. All of 2,000 good pages stay above the limits.
+    ``unmapped`` is the share of characters in no map; many are correct nevertheless. Only Latin text is judged by its
+    words. All of 2,000 good pages stay above the limits.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))

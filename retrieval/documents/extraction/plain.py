@@ -66,9 +66,9 @@ def find_underlined(text: str) -> list[Section]:
 def find_headings(text: str) -> list[Section]:
     """Return the likely headings of text without markup; empty unless they are consistent.
 
-    A heading is alone between blank lines. Numbered headings must count up from 1 without a gap at the top level,
-    headings in capitals must occur at least twice, lines after two blank lines at least three times. The first kind
-    that qualifies is used.
+    A heading is alone between blank lines. Numbered headings must count up from 1 at the top level, headings in
+    capitals must occur at least twice, lines after two blank lines at least three times. The first kind that qualifies
+    is used.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]

@@ -74,7 +74,6 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
 
 
 def _write_graphic(shape: Any, writer: MarkdownWriter) -> None:
-    """Write the values of a chart, the words of a diagram, and a picture's description."""
     for properties in shape._element.iter(qn("p:cNvPr")):
         writer.add_paragraph(describe_picture(properties.get("descr")))
     for chart in shape._element.iter(name("c:chart")):
@@ -128,14 +127,12 @@ def _write_text(shape: Any, writer: MarkdownWriter) -> None:
 
 
 def _show_number(kind: str, count: int) -> str:
-    """Return an item's number in a kind such as "alphaLcParenR"."""
     form = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
     shown = show_count(count, form.get(kind[:7], ""))
     return f"({shown})" if kind.endswith("Both") else f"{shown})" if kind.endswith("ParenR") else f"{shown}."
 
 
 def _read_paragraph(element: Any) -> str:
-    """Return the words of a paragraph, with raised and lowered marks and equations on one line."""
     words = ""
     for child in element.iter(qn("a:t"), qn("a:br"), qn("a:tab"), name("m:oMath")):
         if child.tag == qn("a:br"):

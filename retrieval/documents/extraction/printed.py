@@ -55,10 +55,10 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    ``width`` and ``height`` are in points, of the page turned so that its text is upright. ``turned`` is the clockwise
+    ``width`` and ``height`` are in points, of the page turned so that its text is upright; ``turned`` is the clockwise
     turn, in degrees, back to the page as shown. ``words`` is the library's text, ``unmapped`` the share of characters
-    in fonts without a map to Unicode, ``controls`` the share of control characters. ``aside`` has lines of other
-    directions, with boxes of the page turned so that they are upright.
+    in fonts without a map to Unicode, ``controls`` of control characters. ``aside`` has lines of other directions, with
+    boxes of the page turned so that they are upright.
     """
 
     width: float
@@ -111,7 +111,7 @@ _LONGEST_ENDING = 4
 
 
 def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
-    """Return whether a hyphen at a line end belongs to a compound word, rather than splitting a word.
+    """Return whether a hyphen at a line end belongs to a compound word.
 
     ``before`` ends in ``cut``; ``rest`` is found by ``REST_OF_WORD`` at the start of the next line. No program splits a
     word that has another hyphen, behind its first letter, or between two equal vowels.
@@ -158,7 +158,6 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
         lower = (at for at, line in enumerate(lines) if line.middle > placed.middle)
         lines.insert(next(lower, len(lines)), placed)
     elif near.boxes and (at or 0 <= near.left - left < right - left + size):
-        # A box is placed at its words, whatever is drawn around it.
         edge = near.boxes[at - 1] if at else near.boxes[0]
         boxes = boxes if at else [edge] * len(boxes)
         near.text = f"{near.text[:at]} {text} {near.text[at:]}" if at else f"{text} {near.text}"
@@ -242,10 +241,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
 
 
 def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` with columns of prose one after the other where the file writes them row by row.
-
-    No table is written in this way.
-    """
+    """Return ``lines`` with columns of prose one after the other where the file writes them row by row."""
     rows = gather(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []

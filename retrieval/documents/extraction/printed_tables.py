@@ -1,7 +1,7 @@
 """Find tables of printed pages by their rules or by the positions of their cells. PURE.
 
-Drawn rules give rows and columns. Otherwise empty space separates rows, and columns are separated by gaps that hardly
-any text crosses. A false table harms readers more than a table that is read as text.
+Rules give rows and columns. Otherwise empty space separates rows, and gaps that hardly any text crosses separate
+columns. A false table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -62,9 +62,6 @@ def _replace(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLin
     ]
 
 
-# Tables without rules
-
-
 def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
     """Return runs of consecutive rows, most of which have several pieces."""
     runs: list[list[PrintedRow]] = [[]]
@@ -114,7 +111,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # Two tables, or a table and text beside it, are separated at the widest space, else at a row of one piece.
+    # Two tables, or a table and text beside it, are split at the widest space, else at a row of one piece.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -152,9 +149,6 @@ def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
     pages = [int(end) for end in ends if end.isdigit()]
     rises = sum(after >= before for before, after in pairwise(pages))
     return titles >= 0.7 * len(rows) and rises >= 0.9 * max(1, len(pages) - 1)
-
-
-# Writing
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:

@@ -43,11 +43,10 @@ _LEVELS = 6
 
 @dataclass(slots=True)
 class _Group:
-    """Lines of one page that belong together: a paragraph, an item, a heading."""
+    """Lines of a paragraph, an item or a heading on one page."""
 
     page: int
     lines: list[PrintedLine]
-    # The separator precedes this group.
     separator: str = "\n\n"
     level: int = 0
 
@@ -67,8 +66,8 @@ class _Group:
 def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
     """Return the text of ``pages``, the offsets of each page, and the headings that fonts show.
 
-    Paragraphs are separated by blank lines, their lines by line ends. A word split at a line end is joined, and so is a
-    paragraph that continues over the end of a page or column.
+    Blank lines separate paragraphs. A word split at a line end is joined, and so is a paragraph that continues over the
+    end of a page or column.
     """
     for page in pages:
         for line in [*page.lines, *page.aside]:
@@ -142,9 +141,6 @@ def _usual_pitch(pages: Sequence[PrintedPage]) -> float:
     return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
 
 
-# Paragraphs
-
-
 def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Iterator[_Group]:
     group: _Group | None = None
     for at, line in enumerate(lines):
@@ -210,9 +206,6 @@ def _join_over_ends(groups: Sequence[_Group]) -> None:
             group.separator = "\n"
 
 
-# Headings
-
-
 def _mark_headings(groups: Sequence[_Group], body: float) -> None:
     """Set the level of headings by their numbers, else by size and weight."""
     bold = sum(len(group.text) for group in groups if group.is_bold)
@@ -253,9 +246,6 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
         return True
     is_bold_line = bold_counts and group.is_bold and group.size >= 0.95 * body and len(group.lines) <= 2
     return is_bold_line and len(text) <= _LONGEST_BOLD_HEADING and below.separator == "\n\n" and not below.is_bold
-
-
-# Writing
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:

@@ -67,8 +67,7 @@ def has_markup(text: str) -> bool:
 def to_markdown(text: str) -> str:
     """Return the text as Markdown, without comments, targets and tables of contents.
 
-    Heading levels follow the order in which adornments first occur; code is in fences, tables have pipes, and the
-    bodies of directives lose their directive's name.
+    Heading levels follow the order in which adornments first occur; bodies of directives lose the directive's name.
     """
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
@@ -302,7 +301,7 @@ def _dedented(lines: Sequence[str]) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """Return the text with roles, links and literals in Markdown; the content of literals stays unchanged."""
+    """Return the text with roles, links and literals in Markdown."""
     parts: list[str] = []
     last = 0
     for literal in _LITERAL.finditer(text):

@@ -161,9 +161,6 @@ def _place(value: float, sides: Sequence[float]) -> int:
     return next((at for at, side in enumerate(sides[1:-1]) if value < side), len(sides) - 2)
 
 
-# Grids
-
-
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
@@ -273,9 +270,6 @@ def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
             break
         end += 1
     return end if end < len(merged) else first + 1
-
-
-# Between horizontal rules
 
 
 def _read_between_rules(

@@ -67,7 +67,7 @@ def extract_in_sandbox(
     ``recognised`` has the number, width, height, turn and words of each page.
 
     Raises: DocumentRejected also if the file exceeds ``within`` or crashes the process; JobCancelled if
-    ``still_wanted`` returns False; SandboxUnavailable if no process can be started.
+    ``still_wanted`` returns False; SandboxUnavailable.
     """
     name = printable_name(filename)
     preload = [formats.detect(data, name).extractor.partition(":")[0]] if data else []
@@ -97,11 +97,8 @@ def extract_in_sandbox(
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
 
-# In the sandbox
-
-
 def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0) -> tuple[dict[str, Any], bytes]:
-    """Return JSON-serialisable values, and the text in UTF-8 followed by the members."""
+    """Return JSON-serialisable values, and the text in UTF-8 followed by the members. Runs in the sandbox."""
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
@@ -124,9 +121,6 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
         "members": [[member.name, len(member.data)] for member in found.members],
     }
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
-
-
-# The result
 
 
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:

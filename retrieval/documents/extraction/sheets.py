@@ -71,10 +71,7 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop hidden rows and columns and close the gaps.
-
-        Rows hidden by a filter or a group stay, because a button shows them.
-        """
+        """Drop hidden rows and columns; rows hidden by a filter or a group stay, because a button shows them."""
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]
@@ -128,11 +125,7 @@ def write_sheets(
     return writer.finish(title, left_out=left_out + hidden, holds_records=True)
 
 
-# Tables on a sheet
-
-
 def _find_tables(sheet: Sheet) -> list[CellTable]:
-    """Return the tables and the words around them, from top to bottom."""
     rows = _fill_merged(sheet)
     found: list[_Placed] = []
     for area in _cut_areas(rows, sorted(rows)):
@@ -295,7 +288,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
 
 
 def _read_text(value: str | CellRichText) -> str:
-    """Return the words of a cell, with raised and lowered marks on one line and escaped characters decoded."""
+    """Return the words of a cell, with marks on one line and escaped characters decoded."""
     words = ""
     for piece in [value] if isinstance(value, str) else value:
         text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
@@ -305,7 +298,6 @@ def _read_text(value: str | CellRichText) -> str:
 
 
 def _read_margins(sheet: Any) -> Iterator[str]:
-    """Yield the words of printed headers and footers, without page numbers."""
     for margin in (sheet.firstHeader, sheet.oddHeader, sheet.firstFooter, sheet.oddFooter):
         for part in (margin.left, margin.center, margin.right):
             words = _MARGIN_CODE.sub(" ", part.text or "")
@@ -314,7 +306,6 @@ def _read_margins(sheet: Any) -> Iterator[str]:
 
 
 def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
-    """Yield the path and root of each related part of this kind."""
     rels = get_rels_path(path)
     if rels in archive.namelist():
         for relation in get_dependents(archive, rels):

@@ -24,7 +24,6 @@ def find_signed_content(data: bytes) -> bytes | None:
 
 
 def _inner(data: bytes, start: int, end: int, tag: int) -> tuple[int, int]:
-    """Return the bounds of the content of the first element with this tag."""
     return next((inner, stop) for found, inner, stop in _elements(data, start, end) if found == tag)
 
 

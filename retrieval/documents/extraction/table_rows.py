@@ -14,8 +14,8 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# Multiples of the font's size: the minimum space between two cells, two columns and two rows, and the excess of the
-# space between rows over the space between lines of a row.
+# Multiples of the font's size: the minimum space between two cells, columns and rows, and the excess of the space
+# between rows over the space between lines of a row.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -119,9 +119,6 @@ def trim(cell: Cell) -> Cell:
     return cell[first:last]
 
 
-# Rows and columns
-
-
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
     levels = gather(
         sorted(lines, key=lambda line: line.middle),
@@ -179,9 +176,6 @@ def _columns_of(piece: Piece, columns: Columns) -> list[int]:
     touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
     nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
     return touched or [nearest]
-
-
-# Tables
 
 
 @dataclass(slots=True)

@@ -46,8 +46,8 @@ def is_hidden(element: etree._Element) -> bool:
 def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     """Return the hidden elements that a visible control opens, each with its control.
 
-    A control names the elements or directly precedes them. A heading before a hidden element counts if the page repeats
-    that form. Text that instructs a language model stays hidden.
+    A control names or directly precedes them. A heading before a hidden element counts if the page repeats that form.
+    Text that instructs a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
     # ``within``: the closest hidden element, itself or an ancestor. ``around``: the next hidden ancestor.

@@ -1,7 +1,7 @@
-"""Convert DOCX to Markdown, with headings by style or outline level, lists, and tables in their place.
+"""Convert DOCX to Markdown.
 
 python-docx reads plain paragraphs and tables. Other content is first written into them: text boxes, fields, notes,
-equations, charts, diagrams, ticked boxes, raised marks. Numbers of headings and steps are counted.
+equations, charts, diagrams, ticked boxes, raised marks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_titl
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
-# Reviewed insertions, content controls, fields and smart tags wrap paragraphs and runs, which python-docx then skips.
+# Reviewed insertions, content controls, fields and smart tags wrap content, which python-docx then skips.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
@@ -65,7 +65,6 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def _parts(document: Document, kind: str) -> list[Any]:
-    """Return the parts of this kind that the document's own part refers to."""
     relations = document.part.rels.values()
     return [each.target_part for each in relations if not each.is_external and each.reltype.endswith(f"/{kind}")]
 
@@ -96,7 +95,6 @@ class _Reader:
             self._writer.add_paragraph(words)
 
     def _read_margins(self) -> Iterator[str]:
-        """Yield the lines of headers and footers, each once, without page numbers."""
         seen: set[str] = set()
         for section in self._document.sections:
             for margin in (
@@ -108,7 +106,6 @@ class _Reader:
                 self._prepare(margin._element, margin.part)
                 for element in margin._element.iter(qn("w:p"), qn("w:tr")):
                     paragraphs = [Paragraph(each, margin).text for each in element.iter(qn("w:p"))]
-                    # The cells of a row are one line.
                     words = " ".join(" ".join(paragraphs).split())
                     if element.tag == qn("w:p") and next(element.iterancestors(qn("w:tr")), None) is not None:
                         continue
@@ -117,7 +114,6 @@ class _Reader:
                         yield words
 
     def _read_notes(self, part: Any) -> Iterator[tuple[str, str]]:
-        """Yield the id and the words of each footnote or endnote."""
         root: Any = parse_oxml(part.blob)
         self._prepare(root, part)
         for note in root:
@@ -135,8 +131,6 @@ class _Reader:
         if style_id not in self._styles:
             self._styles[style_id] = _read_style(paragraph.style)
         return self._styles[style_id]
-
-    # Content that python-docx skips becomes runs, paragraphs and tables
 
     def _prepare(self, root: Any, part: Any) -> None:
         choose_alternatives(root)
@@ -164,7 +158,6 @@ class _Reader:
             _set_off_marks(paragraph)
 
     def _write_signs(self, root: Any) -> None:
-        """Write symbols, notes, and the states of form fields as text."""
         for symbol in list(root.iter(qn("w:sym"))):
             _replace(symbol, show_symbol(symbol.get(qn("w:font"), ""), int(symbol.get(qn("w:char"), "0"), 16)))
         for fonts in root.iter(qn("w:rFonts")):
@@ -206,8 +199,6 @@ class _Reader:
                 title, rows = read_chart(parse_xml(found.blob))
                 blocks = [_make_paragraph(title)] if title else []
                 _put_behind(chart, [*blocks, *([_make_table(rows)] if rows else [])])
-
-    # Blocks
 
     def _write_blocks(self, body: Any) -> None:
         for element in body:
@@ -354,7 +345,6 @@ def _put_behind(anchor: Any, blocks: list[Any]) -> None:
 
 
 def _set_off_marks(paragraph: Any) -> None:
-    """Set off raised and lowered runs as on one line."""
     before = ""
     for run in paragraph.iter(qn("w:r")):
         align = run.find(f"{qn('w:rPr')}/{qn('w:vertAlign')}")
@@ -387,7 +377,6 @@ def _read_style(style: Any) -> tuple[str, int | None]:
 
 
 def _read_outline_level(properties: Any) -> int | None:
-    """Return the heading level, 1 to 9, of a paragraph's or style's properties; else None."""
     outline = properties.find(qn("w:outlineLvl")) if properties is not None else None
     level = (outline.get(qn("w:val")) or "9") if outline is not None else "9"
     return int(level) + 1 if level in tuple("012345678") else None

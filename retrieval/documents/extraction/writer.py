@@ -46,8 +46,8 @@ class TableCell:
 def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """Return the texts by row and column, the column names in one row.
 
-    A cell merged over rows repeats in each row; over columns, it is in the first column, and a name over several
-    columns precedes each column's name.
+    A cell merged over rows repeats in each row. A cell merged over columns is in the first column; if it is a name, it
+    precedes each column's name.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
@@ -160,7 +160,7 @@ class MarkdownWriter:
             self._protected += [Span(span.start + start, span.end + start) for span in protected]
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add a table whose first row is its header; rows without words are left out."""
+        """Add a table with its header first, without empty rows."""
         if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
@@ -168,7 +168,7 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """Add the rows of a table as lines that name their columns, so that a search can find and quote each alone."""
+        """Add rows as lines that name their columns, so that a search can find and quote each alone."""
         if not rows:
             return
         start = self._add("")
@@ -194,7 +194,6 @@ class MarkdownWriter:
 
     @property
     def first_title(self) -> str:
-        """Return the first level-1 heading; empty if there is none."""
         return next((section.title for section in self.sections if section.level == 1), "")
 
     def finish(
@@ -223,7 +222,6 @@ class MarkdownWriter:
         )
 
     def _add(self, block: str, *, is_item: bool = False) -> int:
-        """Add a block, and return its offset."""
         if self._parts and self._length not in self._page_starts[-1:]:
             self._write("\n" if is_item and self._in_list else "\n\n")
         self._in_list = is_item

@@ -68,8 +68,8 @@ def recognise_pages(
 ) -> list[RecognisedPage]:
     """Return the recognised pages ``numbers`` of the document's file; ``is_picture`` means that it is not a PDF.
 
-    ``told`` receives the number of finished pages and the total, and may raise to stop the work. A page that cannot be
-    recognised has a ``failure``.
+    The callback receives the number of finished pages and the total, and may raise to stop the work. A page that cannot
+    be recognised has a ``failure``.
 
     Raises: JobCancelled if pages are left after ``seconds``; SandboxUnavailable.
     """

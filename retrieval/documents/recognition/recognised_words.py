@@ -22,10 +22,10 @@ def check_words(value: Any) -> dict[str, Any]:
     """Check the sandbox's output, and return it as fields of a ``RecognisedPage``.
 
     Each word is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page; ``width``
-    and ``height`` are in points; ``turned`` is the turn in degrees that makes the page upright; the confidence of the
-    page is the mean over its letters, from 0 to 100, or None without words.
+    and ``height`` are in points; ``turned`` is the turn in degrees that makes the page upright; the page's confidence
+    is the mean over its letters, from 0 to 100, or None without words.
 
-    Raises: ValueError, TypeError or KeyError for other output.
+    Raises: ValueError, TypeError or KeyError.
     """
     words: list[list[Any]] = [
         [

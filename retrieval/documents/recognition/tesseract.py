@@ -72,12 +72,12 @@ def languages() -> list[str]:
 
 
 def has_orientation() -> bool:
-    """Return whether the data for orientation detection are installed. Raises: EngineMissing."""
+    """Return the installed languages. Raises: EngineMissing."""
     return (data_folder() / f"{_OSD}.traineddata").exists()
 
 
 class Engine:
-    """An engine with the data of some languages loaded. Raises: EngineMissing."""
+    """Return whether orientation detection is installed. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()

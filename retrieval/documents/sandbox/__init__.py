@@ -141,7 +141,6 @@ class TemplateProcess:
         return ours
 
     def end(self) -> None:
-        """End the template and wait for it."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -190,13 +189,12 @@ def run(
 ) -> tuple[Any, bytes]:
     """Return the result of ``target`` ("package.module:function") for the open file and ``arguments``.
 
-    The function runs in its own process without network or database, within ``limits``. It returns a JSON-serialisable
-    value, and bytes. The template imports the modules in ``preload``, so that the next job finds them loaded.
-    ``still_wanted`` is called about ten times a second with the elapsed seconds; if it returns False, the process is
-    killed.
+    The function runs in its own process without network or database, within ``limits``, and returns a JSON-serialisable
+    value, and bytes. Both are untrusted. The template imports the modules in ``preload`` for later jobs.
+    ``still_wanted`` is called about ten times a second with the elapsed seconds; False kills the process.
 
-    The result is untrusted. Raises: OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled,
-    SandboxUnavailable (also if a guard is missing that :func:`require_guards` demands).
+    Raises: OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled, SandboxUnavailable (also if
+    a guard is missing that :func:`require_guards` demands).
     """
     job = {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
     message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
@@ -235,7 +233,6 @@ def _open_pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tupl
 
 @contextlib.contextmanager
 def _open(source: Source) -> Iterator[int]:
-    """Yield a descriptor of the file, at its beginning."""
     if isinstance(source, Path):
         with source.open("rb") as file:
             yield file.fileno()
@@ -248,7 +245,6 @@ def _open(source: Source) -> Iterator[int]:
 
 
 def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, dict[str, Any]]:
-    """Return the job's output and its end status."""
     started = time.monotonic()
     poll = select.poll()
     pieces = {result: io.BytesIO(), status: io.BytesIO()}

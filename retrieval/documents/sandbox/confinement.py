@@ -1,8 +1,8 @@
 """Drop a process's rights before it reads untrusted bytes.
 
-Limits of processor time, file size and open files work on every system with POSIX limits, the limit of memory on Linux.
-The filter of system calls (no network, other programs, writing or signals) needs Linux with seccomp on x86_64 or
-aarch64; the restriction to reading code and fonts needs Linux with Landlock.
+Limits of processor time, file size and open files need POSIX, the limit of memory Linux. The filter of system calls (no
+network, other programs, writing or signals) needs Linux with seccomp on x86_64 or aarch64; the restriction to reading
+code and fonts needs Landlock.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ _CLONE_THREAD = 0x10000
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
 # An event loop wakes itself through an AF_UNIX socket pair, which is connected only to itself; bytes are sent without
-# an address. Each entry has the numbers, the index of the argument, and its only allowed value.
+# an address. Entries: the numbers, the index of the argument, and its only allowed value.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 # Landlock's calls have the same numbers on all architectures.
@@ -198,7 +198,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Root without capabilities only owns root's files.
+        # Root without capabilities is an ordinary owner of root's files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
         # Files come first: the call filter does not list Landlock's calls, but each needs a descriptor.

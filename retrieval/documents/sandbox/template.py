@@ -1,9 +1,9 @@
-"""Run the template process that jobs are forked from: it has imported the parsers, and never reads a file itself.
+"""Run the template process that jobs are forked from: it imports the parsers, and never reads a file itself.
 
-:mod:`retrieval.documents.sandbox` starts it with an empty environment and sends one message per job over one socket,
-with three descriptors. ``data`` is the file. The job's process writes to ``result``. The template writes the job's end
-to ``status``; if its other end is closed, the job is killed. If the socket is closed, the parent is gone, and all
-processes here end.
+:mod:`retrieval.documents.sandbox` starts it with an empty environment and sends one message per job over a socket, with
+three descriptors: ``data`` is the file; the job writes to ``result``; the template writes the job's end to ``status``,
+and kills the job if its other end is closed. A closed socket means that the parent is gone, and ends all processes
+here.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class _JobServer:
         return True
 
     def _reap(self) -> None:
-        """Report the end of each finished process."""
         while self._jobs:
             process, status, used = os.wait4(-1, os.WNOHANG)
             if not process:
@@ -119,7 +118,6 @@ def _tell(descriptor: int, status: dict[str, Any]) -> None:
 
 
 def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
-    """Run the job and end the process."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
