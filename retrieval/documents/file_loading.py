@@ -25,7 +25,6 @@ from retrieval.models import Collection, Document
 # Fewer files are read one by one, with progress within each: embedder and sandbox use the other cores.
 FEW_FILES = 8
 
-# These folders contain no user documents.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
 # A smaller picture contains no page of text.

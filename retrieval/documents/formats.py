@@ -232,16 +232,15 @@ def is_pointer(data: bytes) -> bool:
 def is_saved_page(content: Content) -> bool:
     """Return whether this is a saved page in a mail's format whose name is not a mail's."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
-    return not is_mail_by_name and bool(_RELATED.search(_mail_headers(content.data)))
+    return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
 
 def is_mail(content: Content) -> bool:
-    headers = _mail_headers(content.data)
+    headers = _read_mail_headers(content.data)
     return bool(_MIME_HEADER.search(headers)) and len(_MAIL_HEADER.findall(headers)) > 1
 
 
-def _mail_headers(data: bytes) -> bytes:
-    """Return the lines before the first empty line if the first is a header; else empty."""
+def _read_mail_headers(data: bytes) -> bytes:
     begin = data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     return re.split(rb"\r?\n\r?\n", begin, maxsplit=1)[0] if re.match(rb"[A-Za-z][\w-]*:", begin) else b""
 
@@ -278,11 +277,11 @@ def is_old_workbook(content: Content) -> bool:
 _IN = "retrieval.documents.extraction."
 
 
-def _refused(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
+def _refuse(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
     return Format(kind, tuple(extensions.split()), recognise=recognise, refusal=f"{kind}: {advice} and upload that.")
 
 
-def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
+def _make_picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
     extractor = _IN + "pdf:extract_picture"
     return Format(kind, extensions, media_type, label, extractor, View.PRINTED, recognise, may_be_scanned=True)
 
@@ -380,11 +379,11 @@ KNOWN_FORMATS = (
         "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
         ole_holds("__properties_version1.0"),
     ),
-    _picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
-    _picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
-    _picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
-    _picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
-    _picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
+    _make_picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
+    _make_picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
+    _make_picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
+    _make_picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
+    _make_picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
     PLAIN_TEXT,
     Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", View.CONVERTED),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
@@ -397,11 +396,11 @@ KNOWN_FORMATS = (
     ),
     # These formats are detected so that the message can name them.
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
-    _refused("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
-    _refused("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
-    _refused("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
-    _refused("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
-    _refused("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
+    _refuse("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
+    _refuse("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
+    _refuse("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
+    _refuse("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
+    _refuse("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
     # This matches every other archive; an empty archive has no names.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
@@ -412,13 +411,13 @@ KNOWN_FORMATS = (
         recognise=ole_holds("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
-    _refused("a OneNote section", "one onetoc2", "export it as Word or PDF"),
-    _refused("a Publisher file", "", "export it as PDF", packed_as("pub")),
-    _refused("a Project plan", "mpp", "export it as Excel or PDF"),
-    _refused("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
-    _refused("an Office file of another program", "", "export it as PDF", begins_with(OLE)),
+    _refuse("a OneNote section", "one onetoc2", "export it as Word or PDF"),
+    _refuse("a Publisher file", "", "export it as PDF", packed_as("pub")),
+    _refuse("a Project plan", "mpp", "export it as Excel or PDF"),
+    _refuse("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
+    _refuse("an Office file of another program", "", "export it as PDF", begins_with(OLE)),
     Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
-    _refused(
+    _refuse(
         "a HEIC or AVIF image", "heic heif avif", "save it as JPEG or PNG",
         lambda content: bool(_HEIC.match(content.data)),
     ),

@@ -92,7 +92,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
                 data,
                 numbers,
                 is_picture=extracted.media_type != PDF,
-                told=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
+                on_progress=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
                 seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
             )
             read_pages = [
@@ -303,7 +303,6 @@ def _make_chunks(
 
 
 def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:
-    """Return one vector per text, in order; progress goes to the caller and to the document's row."""
     embedder = conf.embedder()
     vectors: list[Vectors] = []
     for start in range(0, len(texts), EMBEDDING_BATCH):

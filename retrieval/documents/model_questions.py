@@ -65,7 +65,7 @@ class ModelQuestions:
         language = language or detect_language(text)
         try:
             with self._breaker.call(ModelFailed):
-                answer = self._model.complete(_messages(text, heading_path, language), response_format=_SCHEMA)
+                answer = self._model.complete(_build_messages(text, heading_path, language), response_format=_SCHEMA)
             return _parse_questions(answer, language)
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
@@ -74,7 +74,7 @@ class ModelQuestions:
         return []
 
 
-def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
+def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
     """Return chat messages with the passage fenced by a mark that no document can contain in advance."""
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])

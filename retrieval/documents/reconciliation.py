@@ -83,18 +83,18 @@ def check() -> list[Inconsistency]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         # Collections that a worker is clearing are not kept consistent.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
-            found += ((kind, collection.slug, names) for kind, names in _look_at(collection, embedder.pk))
+            found += ((kind, collection.slug, names) for kind, names in _check_collection(collection, embedder.pk))
         found.append((ProblemKind.ORPHANED_FILES, "", orphaned_files()))
     return [
         Inconsistency(kind, slug, len(names), tuple(map(str, names[:EXAMPLES]))) for kind, slug, names in found if names
     ]
 
 
-def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Sequence[Any]]]:
+def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Sequence[Any]]]:
     chunks = Chunk.objects.filter(collection=collection)
     own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
-    yield ProblemKind.MISSING_VECTORS, _ids(chunks.filter(~Exists(own)))
-    number, total_length = _count(collection)
+    yield ProblemKind.MISSING_VECTORS, _list_ids(chunks.filter(~Exists(own)))
+    number, total_length = _count_passages(collection)
     kept = CollectionStatistics.objects.filter(pk=collection.pk).first() or CollectionStatistics()
     if kept.chunks != number or abs(kept.total_length - total_length) > LENGTH_TOLERANCE * max(1.0, total_length):
         stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {number} of {total_length:g}"
@@ -120,8 +120,8 @@ def unfit_documents(collection: Collection) -> list[int]:
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
     unfit = {
-        *_ids(ready.exclude(text__content_hash=F("content_hash"))),
-        *_ids(ready.filter(chunks=None).exclude(file="")),
+        *_list_ids(ready.exclude(text__content_hash=F("content_hash"))),
+        *_list_ids(ready.filter(chunks=None).exclude(file="")),
     }
     counted = dict(Chunk.objects.filter(document__in=settled).order_by().values_list("document").annotate(Count("pk")))
     promised = settled.values_list("pk", "chunk_count")
@@ -179,11 +179,11 @@ _COUNT_LEXEMES = f"""
 """
 
 
-def _ids(rows: QuerySet[Any]) -> list[int]:
+def _list_ids(rows: QuerySet[Any]) -> list[int]:
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def _count(collection: Collection) -> tuple[int, float]:
+def _count_passages(collection: Collection) -> tuple[int, float]:
     counted = Chunk.objects.filter(collection=collection).aggregate(Count("pk"), length=models.Sum("length"))
     return counted["pk__count"], counted["length"] or 0.0
 
@@ -217,7 +217,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
 
 def recount(statistics: CollectionStatistics) -> None:
     """Count the collection's passages and lexemes again while its writers wait."""
-    statistics.chunks, statistics.total_length = _count(statistics.collection)
+    statistics.chunks, statistics.total_length = _count_passages(statistics.collection)
     chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
     statistics.configurations = " ".join(
         chunks.order_by("configuration").values_list("configuration", flat=True).distinct()

@@ -175,7 +175,7 @@ def submit(
     check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
     # A new source has no row to lock yet, so concurrent uploads take turns here.
-    with disk.saving(), _new_files() as new_files, changing(collection.pk):
+    with disk.saving(), _track_new_files() as new_files, changing(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
             _check_origin(document, origin)
@@ -184,7 +184,7 @@ def submit(
             and document.content_hash == content_hash
             and document.status == Document.Status.READY
             and is_current(document)
-            and (origin or parent or not _is_described_anew(document, title, url, language, metadata))
+            and (origin or parent or not _has_new_description(document, title, url, language, metadata))
         ):
             return Submission(document, changed=False)
         if document is None:
@@ -207,7 +207,7 @@ def submit(
     return Submission(document, changed=True)
 
 
-def _is_described_anew(
+def _has_new_description(
     document: Document, title: str, url: str, language: str, metadata: dict[str, object] | None
 ) -> bool:
     given = {"title": title, "url": url, "language": language}
@@ -229,7 +229,7 @@ def _check_origin(document: Document, origin: Source | None) -> None:
 
 
 @contextmanager
-def _new_files() -> Iterator[list[str]]:
+def _track_new_files() -> Iterator[list[str]]:
     """Yield a list for names of new files, which are deleted if the block fails."""
     names: list[str] = []
     try:

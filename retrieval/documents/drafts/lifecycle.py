@@ -252,7 +252,7 @@ def changes_of(draft: Draft) -> Changes:
     """Return the differences between the working copy and the collection; empty once the copy is removed."""
     if draft.working_copy_id is None:
         return Changes()
-    now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
+    now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
     return Changes(
         added=tuple(sorted(wanted.keys() - now.keys())),
         changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
@@ -270,7 +270,7 @@ def versions_of(draft: Draft) -> list[int]:
     return [versions.get(pk, 0) for pk in ids]
 
 
-def _contents(collection_id: int) -> dict[str, str]:
+def _hash_contents(collection_id: int) -> dict[str, str]:
     """Return for each source a hash of everything that determines what readers find in its document."""
     with connection.cursor() as cursor:
         cursor.execute(

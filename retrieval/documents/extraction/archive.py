@@ -177,7 +177,7 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
     """Return the file names of an archive. Entries without the UTF-8 flag are UTF-8 or in an unnamed code page."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
-        _name_in_unicode(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
+        _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
     ]
     unknown = b"\n".join(name for name, known in zip(raw, names, strict=True) if name and not known)
     codec = find_codec(unknown) if unknown else ""
@@ -187,7 +187,7 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
     ]
 
 
-def _name_in_unicode(extra: bytes, raw: bytes) -> str:
+def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     """Return the UTF-8 name in an entry's extra field (Info-ZIP 0x7075); empty if it has none."""
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])

@@ -155,7 +155,6 @@ def _is_form(rows: Sequence[Sequence[Cell]]) -> bool:
 
 
 def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether rows without a header are labels with values, such as questions with answers."""
     labels = [row[0] for row in rows if row[0].text]
     return len(rows[0]) == 2 and sum(label.is_value for label in labels) < len(labels) / 2
 
@@ -178,8 +177,8 @@ def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
         all(_is_period(row[column].text) for column in columns)
         and all(sum(_is_period(each[column].text) for each in below) * 2 <= len(below) for column in columns)
     ) or (
-        _counts_up([row[column].text for column in columns])
-        and not any(_counts_up([each[column].text for column in columns]) for each in below)
+        _are_consecutive([row[column].text for column in columns])
+        and not any(_are_consecutive([each[column].text for column in columns]) for each in below)
     )
 
 
@@ -191,7 +190,7 @@ def _is_period(text: str) -> bool:
     return bool(YEAR.fullmatch(text) or _MONTH_OR_TIME.fullmatch(text) or read_date(text))
 
 
-def _counts_up(texts: Sequence[str]) -> bool:
+def _are_consecutive(texts: Sequence[str]) -> bool:
     numbers = [int(text) for text in texts if text.isascii() and text.isdigit()]
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
@@ -206,12 +205,12 @@ def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -
         if not (across or (len(filled) > 1 and filled[0] > 0)):
             break
         first -= 1
-    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _goes_on(head, last, spans):
+    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _continues_names(head, last, spans):
         last += 1
     return first, last
 
 
-def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
+def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
     """Return whether the row continues the header: below merged names, or above columns of values."""
     above, row, below = head[at - 1], head[at], head[at + 1 :]
     if not any(cell.text for cell in row) or not _are_names(head, at):

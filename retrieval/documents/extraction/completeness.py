@@ -23,21 +23,20 @@ def lost_words(expected: str, text: str) -> list[str]:
     Letters and digits are compared after NFKC and without case; a hyphen splits words; order is ignored. A word that
     only one text joins, splits or breaks at a line end is not lost.
     """
-    words, found = _words(expected), _words(text)
+    words, found = _split_words(expected), _split_words(text)
     missing = Counter(map(str.casefold, words))
     left = Counter(map(str.casefold, found))
     missing, left = missing - left, left - missing
     if not missing:
         return []
-    return _last_of(words, _without_joined(missing, left, words, found))
+    return _pick_last(words, _drop_joined(missing, left, words, found))
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(_MARK.sub("", unicodedata.normalize("NFKC", text)))
 
 
-def _last_of(words: list[str], lost: Counter[str]) -> list[str]:
-    """Return the last occurrences of the words in ``lost``, in order."""
+def _pick_last(words: list[str], lost: Counter[str]) -> list[str]:
     lacking = []
     for word in reversed(words):
         if lost[key := word.casefold()] > 0:
@@ -46,7 +45,7 @@ def _last_of(words: list[str], lost: Counter[str]) -> list[str]:
     return lacking[::-1]
 
 
-def _without_joined(missing: Counter[str], left: Counter[str], words: list[str], found: list[str]) -> Counter[str]:
+def _drop_joined(missing: Counter[str], left: Counter[str], words: list[str], found: list[str]) -> Counter[str]:
     """Return ``missing`` without words that ``left`` contains, or that both texts contain equally often."""
     rest = "".join(word.casefold() if left[word.casefold()] else " " for word in found)
     squeezed, whole = ("".join(each).casefold() for each in (words, found))

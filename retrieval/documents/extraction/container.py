@@ -64,7 +64,7 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_office = "[Content_Types].xml" in archive.namelist()
-        hiding = _hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
+        hiding = _find_hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
         for entry in archive.namelist():
             if is_office and _COMMENTS.fullmatch(entry):
                 comments = parse_xml(archive.read(entry)).iter(etree.Element)
@@ -82,11 +82,11 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
             counts["comments"] += found.pop("comments", [""]).count("\x01")
             for own, pieces in found.items():
                 if own == "words" and kind in _COUNTED:
-                    shown = _show_chart(root) if kind == "charts" else ""
+                    shown = _read_chart_words(root) if kind == "charts" else ""
                     counts[kind] += _is_mostly_lost(shown or "".join(pieces), extracted.text)
                 else:
                     words[kind if own == "words" else own].extend(pieces)
-    return tuple(_name(words, counts, extracted.text))
+    return tuple(_name_left_out(words, counts, extracted.text))
 
 
 def _parse(data: bytes, entry: str) -> etree._Element:
@@ -99,7 +99,7 @@ def _parse(data: bytes, entry: str) -> etree._Element:
         return root
 
 
-def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
+def _name_left_out(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
     for kind, pieces in words.items():
         said = "".join(pieces)
         # Hidden and struck-out words are never read, though the same words may occur elsewhere.
@@ -109,7 +109,7 @@ def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> It
         yield from leave_out(kind, (), count)
 
 
-def _show_chart(root: etree._Element) -> str:
+def _read_chart_words(root: etree._Element) -> str:
     title, rows = read_chart(root)
     return " ".join([title, *(words for row in rows for words in row)]) if rows else ""
 
@@ -121,7 +121,7 @@ def _is_mostly_lost(words: str, text: str) -> bool:
 def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the pieces of text by kind: words, hidden, struck."""
     found: dict[str, list[str]] = defaultdict(list)
-    unseen = hiding or _unseen_styles(root)
+    unseen = hiding or _find_unseen_styles(root)
     if root.get("show") in ("0", "false"):
         return found
     walk = etree.iterwalk(root, events=("start", "end"))
@@ -136,12 +136,12 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
             if (
                 local in _UNSEEN
                 or _is_furniture(element, local)
-                or (local == "page" and _kind_of(element, local, unseen))
+                or (local == "page" and _find_kind(element, local, unseen))
             ):
                 walk.skip_subtree()
                 kinds.append(kinds[-1])
                 continue
-            kinds.append(_kind_of(element, local, unseen) or kinds[-1])
+            kinds.append(_find_kind(element, local, unseen) or kinds[-1])
             if local in _BLOCKS:
                 found[kinds[-1]].append(" ")
             if element.text and (not is_office or local in _OFFICE_TEXT):
@@ -171,12 +171,12 @@ def _is_furniture(element: etree._Element, local: str) -> bool:
     return False
 
 
-def _hiding_styles(root: etree._Element) -> dict[str, str]:
+def _find_hiding_styles(root: etree._Element) -> dict[str, str]:
     found = [style for style in root.iter("{*}style") if style.find("{*}rPr/{*}vanish") is not None]
     return {style.get(f"{{{etree.QName(style).namespace}}}styleId", ""): "hidden" for style in found}
 
 
-def _unseen_styles(root: etree._Element) -> dict[str, str]:
+def _find_unseen_styles(root: etree._Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""
@@ -190,7 +190,7 @@ def _unseen_styles(root: etree._Element) -> dict[str, str]:
     return found
 
 
-def _kind_of(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
+def _find_kind(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
     if local == "sp" and element.find("{*}nvSpPr/{*}cNvPr[@hidden='1']") is not None:
         return "hidden"
     if local in ("r", "p"):

@@ -44,7 +44,6 @@ _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
 # Length of "Previous:" and a bracket.
 _LONGEST_LABEL = 12
-# Link relations of page navigation.
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 # DocBook's classes of boxes that it lays out as tables.
@@ -115,13 +114,13 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
     _tidy(root)
     main = _find_main(root)
     titles = root.findall(".//h1")
-    if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _unlinked_text(titles[0]).strip():
+    if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _read_unlinked_text(titles[0]).strip():
         main.text, titles[0].tail = "", main.text
         main.insert(0, titles[0])
     text = canonical(_to_markdown(main)).strip("\n")
     words = Counter(_WORDS.findall(text))
     counts = {kind: sum(word not in words for word in _WORDS.findall(" ".join(unread[kind]))) for kind in unread}
-    found = Counter(_WORDS.findall(_unlinked_text(root)))
+    found = Counter(_WORDS.findall(_read_unlinked_text(root)))
     counts["outside"] += (found - words).total() if main is not root else 0
     counts["outside"] *= counts["outside"] >= max(_FEWEST_OUTSIDE, _OUTSIDE_SHARE * found.total())
     return text, tuple(each for kind, count in counts.items() for each in leave_out(kind, (), count))
@@ -169,7 +168,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
             continue
         is_out = element.tag in _DROPPED
         if not is_out and _is_furniture(element, letters[element], linked[element], most):
-            unread["outside"] += [_unlinked_text(element)] * (element.tag in _PARTS)
+            unread["outside"] += [_read_unlinked_text(element)] * (element.tag in _PARTS)
             is_out = True
         if not is_out and is_hidden(element) and element not in opened:
             unread["hidden"].append(text_of(element))
@@ -181,7 +180,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
             words = text_of(element)
             is_out = len(_WORDS.findall(words)) < _FEWEST_NOSCRIPT_WORDS or bool(_NEEDS_SCRIPT.search(words))
         if not is_out and element.tag == "button":
-            is_out = not _is_read(element, controls)
+            is_out = not _has_content_words(element, controls)
         if is_out:
             gone.add(element)
             _drop(element)
@@ -207,7 +206,7 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
     return bool(_SITE_PART.search(names) or (is_linked and _LINKED_PART.search(names)))
 
 
-def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
+def _has_content_words(button: etree._Element, controls: set[etree._Element]) -> bool:
     """Return whether a button's words belong to the text: within a sentence or heading, or before an answer."""
     words, parent = text_of(button), button.getparent()
     if parent is None or not words:
@@ -216,14 +215,14 @@ def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
         return True
     if parent.tag in _SENTENCE and (parent.tag in HEADINGS or parent.tag in ("dt", "summary", "label")):
         return True
-    if parent.tag in _SENTENCE and _count_letters(_own_text(parent)):
+    if parent.tag in _SENTENCE and _count_letters(_read_own_text(parent)):
         return True
     after = button.getnext()
     is_question = len(_WORDS.findall(words)) >= _FEWEST_QUESTION_WORDS or words.endswith("?")
     return is_question and after is not None and after.tag in _BLOCKS and bool(_count_letters(text_of(after)))
 
 
-def _own_text(element: etree._Element) -> str:
+def _read_own_text(element: etree._Element) -> str:
     parts = [element.text or "", *(child.tail or "" for child in element)]
     parts += [text_of(child) for child in element if child.tag in ("b", "i", "em", "strong", "span", "code", "kbd")]
     return "".join(parts)
@@ -261,7 +260,7 @@ def _drop_contents(root: etree._Element) -> None:
 
     They repeat words of all sections and answer no question. Before the first heading, any list of links is a menu.
     """
-    places = _find_headed(root)
+    places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))
     letters, linked = _measure(elements)
@@ -304,7 +303,7 @@ def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int],
     return letters, linked
 
 
-def _find_headed(root: etree._Element) -> set[str]:
+def _find_heading_places(root: etree._Element) -> set[str]:
     """Return the ids and names at headings: of the heading, its content, and the sections that it begins."""
     places: set[str] = set()
     for heading in root.iter(*HEADINGS):
@@ -313,7 +312,9 @@ def _find_headed(root: etree._Element) -> set[str]:
         if before is not None:
             near.append(before)
         while (
-            parent is not None and parent.tag in ("section", "div", "article") and not _count_letters(_own_text(parent))
+            parent is not None
+            and parent.tag in ("section", "div", "article")
+            and not _count_letters(_read_own_text(parent))
         ):
             near.append(parent)
             parent = parent.getparent() if parent.getprevious() is None else None
@@ -321,12 +322,13 @@ def _find_headed(root: etree._Element) -> set[str]:
     return places
 
 
-def _drop_ways(root: etree._Element) -> None:
-    """Remove lines that only link to the next, previous or upper page."""
+def _drop_page_links(root: etree._Element) -> None:
     for link in list(root.iter("a")):
         if link.get("accesskey") or not _WAYS.isdisjoint((link.get("rel") or "").lower().split()):
             line = next(link.iterancestors("p", "li", "td", "th", "div"), None)
-            if line is not None and _count_letters(_unlinked_text(line)) <= _LONGEST_LABEL * len(list(line.iter("a"))):
+            if line is not None and _count_letters(_read_unlinked_text(line)) <= _LONGEST_LABEL * len(
+                list(line.iter("a"))
+            ):
                 _drop(line)
 
 
@@ -336,7 +338,7 @@ def _tidy(root: etree._Element) -> None:
             # A browser shows stray elements before the table.
             table.addprevious(stray)
     _drop_contents(root)
-    _drop_ways(root)
+    _drop_page_links(root)
     _write_pictures(root)
     _write_fields(root)
     _write_formulas(root)
@@ -357,7 +359,7 @@ def _write_pictures(root: etree._Element) -> None:
         if words and not text_of(picture):
             is_alone = not silent.isdisjoint(picture.iterancestors("td", "th", "dt", "dd"))
             is_sign = picture.tag == "img" and len(words) <= _LONGEST_SIGN
-            is_sign = is_sign and bool((picture.tail or _text_before(picture)).strip())
+            is_sign = is_sign and bool((picture.tail or _read_text_before(picture)).strip())
             if is_alone or is_sign or words.startswith("{\\displaystyle"):
                 _replace(picture, words)
     for ruby in list(root.iter("ruby")):
@@ -386,7 +388,9 @@ def _write_fields(root: etree._Element) -> None:
             words = "" if kind in _NO_VALUE else field.get("value") or ""
             parent = field.getparent()
             is_button = kind in ("submit", "button", "reset")
-            if is_button and (parent is None or not (parent.tag in _SENTENCE and _count_letters(_own_text(parent)))):
+            if is_button and (
+                parent is None or not (parent.tag in _SENTENCE and _count_letters(_read_own_text(parent)))
+            ):
                 words = ""
         _replace(field, f"{words} " if field.tag == "svg" and words else words)
 
@@ -396,12 +400,12 @@ def _write_formulas(root: etree._Element) -> None:
         source = formula.get("alttext") or next(
             (text_of(each) for each in formula.iter("annotation") if "tex" in (each.get("encoding") or "")), ""
         )
-        _replace(formula, source or _linear(formula))
+        _replace(formula, source or _write_linear(formula))
 
 
-def _linear(element: etree._Element) -> str:
+def _write_linear(element: etree._Element) -> str:
     """Return MathML on one line: ``(a+b)/c``, ``10^6``."""
-    parts = [_linear(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
+    parts = [_write_linear(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
     marks = {"msup": "^", "mover": "^", "msub": "_", "munder": "_", "mfrac": "/"}
     if element.tag in marks and len(parts) == 2:
         return f"{_bracket(parts[0])}{marks[element.tag]}{_bracket(parts[1])}"
@@ -420,7 +424,7 @@ def _bracket(words: str) -> str:
 def _write_marks(root: etree._Element) -> None:
     """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, ``1/2``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
-        words, before = text_of(mark), _text_before(mark)
+        words, before = text_of(mark), _read_text_before(mark)
         last = before[-1:]
         is_link = mark.find(".//a") is not None or next(mark.iterancestors("a"), mark).tag == "a"
         if mark.tag == "a" and not ((mark.get("href") or "").startswith("#") and _NOTE_MARK.fullmatch(words)):
@@ -444,7 +448,7 @@ def _write_marks(root: etree._Element) -> None:
             _replace(mark, f"^{words}" if len(words.split()) == 1 else f"^({words})")
 
 
-def _text_before(element: etree._Element) -> str:
+def _read_text_before(element: etree._Element) -> str:
     """Return the text directly before an element within its sentence."""
     before = element.getprevious()
     while before is not None:
@@ -456,7 +460,7 @@ def _text_before(element: etree._Element) -> str:
     parent = element.getparent()
     if parent is None:
         return ""
-    return parent.text or ("" if parent.tag in _BLOCKS else _text_before(parent))
+    return parent.text or ("" if parent.tag in _BLOCKS else _read_text_before(parent))
 
 
 def _open_boxes(root: etree._Element) -> None:
@@ -470,13 +474,13 @@ def _open_boxes(root: etree._Element) -> None:
         is_layout = table.get("role") in ("presentation", "none") or not _BOXES.isdisjoint(classes)
         inner = list(table.iter("table"))[1:]
         if inner and not is_layout:
-            cells = [cell for row in _rows_of(table) if len(row) > 1 for cell in row]
+            cells = [cell for row in _list_rows(table) if len(row) > 1 for cell in row]
             is_layout = not cells or max(_count_letters(text_of(cell)) for cell in cells) > _LONGEST_CELL
             for each in reversed(inner if not is_layout else []):
-                rows = (", ".join(filter(None, map(_flatten, row))) for row in _rows_of(each))
+                rows = (", ".join(filter(None, map(_flatten, row))) for row in _list_rows(each))
                 _replace(each, "; ".join(filter(None, rows)))
-        if is_layout or all(len(row) < 2 for row in _rows_of(table)):
-            for row in _rows_of(table):
+        if is_layout or all(len(row) < 2 for row in _list_rows(table)):
+            for row in _list_rows(table):
                 for part in row:
                     if part.tag == "th":
                         _end_with_colon(part)
@@ -487,7 +491,7 @@ def _open_boxes(root: etree._Element) -> None:
             table.tag = "div"
 
 
-def _rows_of(table: etree._Element) -> list[etree._Element]:
+def _list_rows(table: etree._Element) -> list[etree._Element]:
     parts = sorted(table, key=lambda part: part.tag == "tfoot")
     return [row for part in parts for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
 
@@ -537,7 +541,7 @@ def _end_with_colon(element: etree._Element) -> None:
 def _spread_tables(root: etree._Element) -> None:
     """Replace each table with merged cells by a table without, each cell in its column."""
     for table in list(root.iter("table")):
-        cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_of(table)]
+        cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _list_rows(table)]
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
             continue
         rows = [
@@ -584,7 +588,7 @@ def _unwrap(element: etree._Element) -> None:
     _drop(element)
 
 
-def _unlinked_text(root: etree._Element) -> str:
+def _read_unlinked_text(root: etree._Element) -> str:
     parts: list[str] = []
     links = 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -595,11 +599,10 @@ def _unlinked_text(root: etree._Element) -> str:
 
 
 def _find_main(root: etree._Element) -> etree._Element:
-    """Return the page's only ``main`` or ``article`` element if it has most of the text, else the whole page."""
     for tag, share in _MAIN_SHARE.items():
         found = list(root.iter(tag))
         if len(found) == 1:
-            inside, all_letters = (_count_letters(_unlinked_text(part)) for part in (found[0], root))
+            inside, all_letters = (_count_letters(_read_unlinked_text(part)) for part in (found[0], root))
             if inside and inside >= share * all_letters:
                 return found[0]
     return root
@@ -631,7 +634,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
     elif tag == "table":
         caption = element.find("caption")
-        rows = ([_flatten(cell) for cell in row if cell.tag in ("td", "th")] for row in _rows_of(element))
+        rows = ([_flatten(cell) for cell in row if cell.tag in ("td", "th")] for row in _list_rows(element))
         title = _flatten(caption) if caption is not None else ""
         parts.append(f"\n\n{title}\n\n{write_markdown_table(rows)}\n\n")
     elif tag == "br":
@@ -641,7 +644,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         _add(parts, f"`{words}`" if words and "`" not in words else words)
     else:
         edge = "\n\n" if tag in _BLOCKS and not _ITEM_BEGINS.search("".join(parts[-3:])) else ""
-        _add(parts, f"\n{_item_sign(element)} " if tag == "li" else edge)
+        _add(parts, f"\n{_make_item_sign(element)} " if tag == "li" else edge)
         _write_words(element.text, parts)
         for child in element:
             _write(child, parts)
@@ -649,8 +652,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         _add(parts, "\n\n" if tag in _BLOCKS else "")
 
 
-def _item_sign(item: etree._Element) -> str:
-    """Return the mark of a list item, indented by nesting."""
+def _make_item_sign(item: etree._Element) -> str:
     parent = item.getparent()
     sign = "-"
     if parent is not None and parent.tag == "ol":

@@ -62,7 +62,6 @@ _MAILBOX_MARK = re.compile(
 )
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
-# Outlook's compressed rich text.
 _COMPRESSED = "x-compressed-rtf"
 # A space at a line's end joins the next line (RFC 3676), except in quotations and at a signature's mark.
 _FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
@@ -111,9 +110,9 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
     writer.add_heading(title, 1)
     for message in messages:
         parsed = _parse(message)
-        subject = _header(parsed, "Subject") or "message"
+        subject = _read_header(parsed, "Subject") or "message"
         members.add(f"{subject.replace('/', '-')}.eml", message)
-        told = "; ".join(filter(None, (subject, _header(parsed, "From"), _header(parsed, "Date"))))
+        told = "; ".join(filter(None, (subject, _read_header(parsed, "From"), _read_header(parsed, "Date"))))
         writer.add_item(told.replace("<", "(").replace(">", ")"))
     return writer.finish(title, members=members.found, left_out=members.left_out)
 
@@ -134,10 +133,10 @@ def _write_mail(
     members = reader.members
     for name in linked:
         members.leave_out("linked", name)
-    subject = plain_title(_header(message, "Subject")) or derive_title(filename)
+    subject = plain_title(_read_header(message, "Subject")) or derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(subject, 1)
-    lines = [(name, _header(message, name)) for name in HEADERS]
+    lines = [(name, _read_header(message, name)) for name in HEADERS]
     lines.append(("Attachments", ", ".join(member.name for member in members.found)))
     # Markdown would read an address in angle brackets as a link.
     headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
@@ -169,7 +168,7 @@ class _MailReader:
                 self._shown |= {unquote(found) for found in _SHOWN_PART.findall(page)}
 
     def read(self, part: Any) -> None:
-        kind, name = part.get_content_type(), _name_of(part)
+        kind, name = part.get_content_type(), _find_name(part)
         main, _, sub = kind.partition("/")
         ending = posixpath.splitext(name)[1].lower()
         is_attached = part.get_content_disposition() == "attachment"
@@ -260,7 +259,7 @@ class _MailReader:
             if not inner.keys():
                 # Some programs encode messages, which RFC 2046 forbids.
                 data = _decode_base64(str(inner.get_payload())) or data
-            subject = _header(_parse(data), "Subject").replace("/", "-")
+            subject = _read_header(_parse(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
             # Delivery reports
@@ -310,9 +309,9 @@ class _MailReader:
             self.members.leave_out("outlook", name)
             return
         before, self.blocks = self.blocks, []
-        if page := _as_text(package.htmlbody, package.codepage):
+        if page := _decode_text(package.htmlbody, package.codepage):
             self._add(page, "html")
-        elif words := _as_text(package.body, package.codepage):
+        elif words := _decode_text(package.body, package.codepage):
             self._add(words)
         elif package._rtfbody:
             self._add_rich_text(bytes(package._rtfbody) + b"\0", is_compressed=True)
@@ -320,7 +319,7 @@ class _MailReader:
         self.blocks = self._choose(before, self.blocks)
         for attachment in package.attachments:
             long = next((each.data for each in attachment.mapi_attrs if each.name == _LONG_NAME), None)
-            title = _as_text(long or attachment._name, package.codepage) or "attachment"
+            title = _decode_text(long or attachment._name, package.codepage) or "attachment"
             if hasattr(attachment, "embed"):
                 inner = EmailMessage()
                 inner["Subject"] = " ".join(title.split())
@@ -336,7 +335,7 @@ class _MailReader:
 
 def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
     """Return the form with nearly all words of the other, or both, and the number of words lost."""
-    first, second = _words_of(plain), _words_of(rich)
+    first, second = _collect_words(plain), _collect_words(rich)
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
         return rich, 0
@@ -347,15 +346,15 @@ def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
     return [*plain, *rich], 0
 
 
-def _words_of(blocks: list[str]) -> set[str]:
+def _collect_words(blocks: list[str]) -> set[str]:
     return set(_WORD.findall(_ADDRESS.sub(" ", "\n".join(blocks)).casefold()))
 
 
 def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
-    return "\n".join(f"{name}: {value}" for name in names if (value := _header(message, name)))
+    return "\n".join(f"{name}: {value}" for name in names if (value := _read_header(message, name)))
 
 
-def _as_text(value: Any, codepage: str | None) -> str:
+def _decode_text(value: Any, codepage: str | None) -> str:
     if isinstance(value, bytes):
         value = value.decode(codec_of(codepage or "") or "windows-1252", "replace")
     return canonical(str(value or "")).strip()
@@ -368,7 +367,7 @@ def _decode_base64(text: str) -> bytes:
         return b""
 
 
-def _name_of(part: Any) -> str:
+def _find_name(part: Any) -> str:
     raw = {name.lower(): str(value) for name, value in part.raw_items()}
     for header in ("content-disposition", "content-type"):
         if bare := _BARE_NAME.search(raw.get(header, "")):
@@ -376,7 +375,7 @@ def _name_of(part: Any) -> str:
     return part.get_filename() or ""
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
@@ -423,25 +422,25 @@ class _Embedded(oxmsg.Message):
 
 
 def extract_outlook_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    mail, linked = _as_mail(oxmsg.Message.load(io.BytesIO(data)))
+    mail, linked = _convert_message(oxmsg.Message.load(io.BytesIO(data)))
     return _write_mail(mail, filename, limits, linked)
 
 
-def _headers(message: Any) -> dict[str, str]:
+def _read_headers(message: Any) -> dict[str, str]:
     sent = message.sent_date
     people = [f"{each.name} <{each.email_address}>" if each.name else each.email_address for each in message.recipients]
     found = {
         "From": message.sender or "",
-        "To": _header_of(message, "To") or "; ".join(filter(None, people)),
-        "Cc": _header_of(message, "Cc"),
-        "Bcc": _header_of(message, "Bcc"),
-        "Date": format_datetime(sent) if sent else _header_of(message, "Date"),
+        "To": _find_header(message, "To") or "; ".join(filter(None, people)),
+        "Cc": _find_header(message, "Cc"),
+        "Bcc": _find_header(message, "Bcc"),
+        "Date": format_datetime(sent) if sent else _find_header(message, "Date"),
         "Subject": message.subject or "",
     }
     return {name: " ".join(canonical(_decode(value)).split()) for name, value in found.items()}
 
 
-def _header_of(message: Any, name: str) -> str:
+def _find_header(message: Any, name: str) -> str:
     headers = message.message_headers or {}
     return next((str(value) for key, value in headers.items() if key.lower() == name.lower()), "")
 
@@ -454,10 +453,10 @@ def _decode(value: str) -> str:
         return value
 
 
-def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
+def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
     """Return the message as an EmailMessage, and the names of attachments that are only linked."""
     mail = EmailMessage()
-    for name, value in _headers(message).items():
+    for name, value in _read_headers(message).items():
         if value:
             mail[name] = value
     page = canonical(message.html_body or "")
@@ -478,7 +477,7 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
             inner = next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
-                _attach(mail, f"{subject}.eml", bytes(_as_mail(inner, depth + 1)[0]))
+                _attach(mail, f"{subject}.eml", bytes(_convert_message(inner, depth + 1)[0]))
         elif method in _BY_REFERENCE:
             linked.append(name or "attachment")
         else:

@@ -169,7 +169,6 @@ def _show_fraction(number: Decimal, found: re.Match[str]) -> str:
 
 
 def _show_digits(number: Decimal, pattern: str) -> str:
-    """Return the pattern with the digits of the number in their places."""
     power = _POWER.search(pattern)
     behind = ""
     if power:

@@ -50,13 +50,13 @@ class Numbering:
             self._read_instance(number)
         # A definition may only name the style that has the levels.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
-            link = by_id.get(_value(definition, "w:numStyleLink"))
+            link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:
-                num_id = _value(link.find(f"{qn('w:pPr')}/{qn('w:numPr')}"), "w:numId")
+                num_id = _read_value(link.find(f"{qn('w:pPr')}/{qn('w:numPr')}"), "w:numId")
                 linked = self._levels.get(self._abstract.get(num_id, ""), {})
                 self._levels[definition.get(qn("w:abstractNumId"))].update(linked)
         for style_id in by_id:
-            if found := self._of_style(style_id, by_id):
+            if found := self._find_style_place(style_id, by_id):
                 self._styles[style_id] = found
 
     def _read_instance(self, number: Any) -> None:
@@ -65,12 +65,12 @@ class Numbering:
         self._abstract[num_id] = abstract.get(qn("w:val")) if abstract is not None else ""
         for override in number.iterchildren(qn("w:lvlOverride")):
             at = int(override.get(qn("w:ilvl"), 0))
-            if start := _value(override, "w:startOverride"):
+            if start := _read_value(override, "w:startOverride"):
                 self._starts[num_id, at] = int(start)
             if (level := override.find(qn("w:lvl"))) is not None:
                 self._own.setdefault(num_id, {})[at] = level
 
-    def _of_style(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
+    def _find_style_place(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
         """Return list and level of a style, its own or inherited."""
         wanted, seen = style_id, set()
         while style_id in by_id and style_id not in seen:
@@ -78,12 +78,12 @@ class Numbering:
             style = by_id[style_id]
             properties = style.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
             if properties is not None:
-                num_id = _value(properties, "w:numId")
-                level = _value(properties, "w:ilvl")
+                num_id = _read_value(properties, "w:numId")
+                level = _read_value(properties, "w:ilvl")
                 linked = (
                     at
                     for at, each in self._levels.get(self._abstract.get(num_id, ""), {}).items()
-                    if _value(each, "w:pStyle") in (wanted, style_id)
+                    if _read_value(each, "w:pStyle") in (wanted, style_id)
                 )
                 return (num_id, int(level) if level else next(linked, 0)) if num_id not in ("", "0") else None
             based_on = style.find(qn("w:basedOn"))
@@ -93,11 +93,11 @@ class Numbering:
     def place_of(self, paragraph: Any) -> tuple[str, int] | None:
         """Return the paragraph's list and level, from 0; None if it is in no list."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
-        by_style = self._styles.get(_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
+        by_style = self._styles.get(_read_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
         if properties is None:
             return by_style
-        num_id = _value(properties, "w:numId") or (by_style[0] if by_style else "")
-        level = _value(properties, "w:ilvl") or (str(by_style[1]) if by_style else "0")
+        num_id = _read_value(properties, "w:numId") or (by_style[0] if by_style else "")
+        level = _read_value(properties, "w:ilvl") or (str(by_style[1]) if by_style else "0")
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
@@ -116,34 +116,36 @@ class Numbering:
                 if owner == num_id:
                     counts[level] = start - 1
         counts[at] = counts.get(at, self._start(levels, at) - 1) + 1
-        for deeper in [level for level in counts if level > at and _value(levels.get(level), "w:lvlRestart") != "0"]:
+        for deeper in [
+            level for level in counts if level > at and _read_value(levels.get(level), "w:lvlRestart") != "0"
+        ]:
             del counts[deeper]
         if at not in levels:
             return at, ""
-        pattern = _value(levels[at], "w:lvlText")
-        if _value(levels[at], "w:numFmt") == "bullet" and not _PLACE.search(pattern):
+        pattern = _read_value(levels[at], "w:lvlText")
+        if _read_value(levels[at], "w:numFmt") == "bullet" and not _PLACE.search(pattern):
             return at, ""
         is_legal = levels[at].find(qn("w:isLgl")) is not None
 
         def show(match: re.Match[str]) -> str:
             level = int(match[1]) - 1
             value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
-            form = _value(levels.get(level), "w:numFmt")
+            form = _read_value(levels.get(level), "w:numFmt")
             return show_count(value, "decimal" if is_legal and form != "decimalZero" else form)
 
         return at, _PLACE.sub(show, pattern).strip()
 
     @staticmethod
     def _start(levels: dict[int, Any], at: int) -> int:
-        return int((_value(levels[at], "w:start") if at in levels else "") or 1)
+        return int((_read_value(levels[at], "w:start") if at in levels else "") or 1)
 
 
-def _value(element: Any, child: str) -> str:
+def _read_value(element: Any, child: str) -> str:
     found = element.find(qn(child)) if element is not None else None
     return (found.get(qn("w:val")) or "") if found is not None else ""
 
 
-def _roman(value: int) -> str:
+def _write_roman(value: int) -> str:
     written = ""
     for size, letters in _ROMAN:
         while value >= size:
@@ -151,7 +153,7 @@ def _roman(value: int) -> str:
     return written
 
 
-def _letters(value: int) -> str:
+def _write_letters(value: int) -> str:
     """Return a, b, …, z, aa, bb, … as Word counts."""
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
 
@@ -163,9 +165,9 @@ def show_count(value: int, form: str) -> str:
 
 _FORMS: dict[str, Callable[[int], str]] = {
     "decimalZero": lambda value: f"{value:02d}",
-    "lowerLetter": _letters,
-    "upperLetter": lambda value: _letters(value).upper(),
-    "lowerRoman": lambda value: _roman(value) if 0 < value < 5000 else str(value),
-    "upperRoman": lambda value: _roman(value).upper() if 0 < value < 5000 else str(value),
+    "lowerLetter": _write_letters,
+    "upperLetter": lambda value: _write_letters(value).upper(),
+    "lowerRoman": lambda value: _write_roman(value) if 0 < value < 5000 else str(value),
+    "upperRoman": lambda value: _write_roman(value).upper() if 0 < value < 5000 else str(value),
     "none": lambda value: "",
 }

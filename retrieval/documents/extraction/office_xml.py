@@ -154,8 +154,8 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     names: dict[int, str] = {}
     for series in root.iter(name("c:ser")):
         said = _read_points(series.find(name("c:tx")))
-        own = _read_points(_first(series, "c:cat", "c:xVal"))
-        values = _read_points(_first(series, "c:val", "c:yVal"))
+        own = _read_points(_find_first(series, "c:cat", "c:xVal"))
+        values = _read_points(_find_first(series, "c:val", "c:yVal"))
         for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
         if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
@@ -170,7 +170,7 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     return title, [header, *table] if table else []
 
 
-def _first(element: Element, *names: str) -> Element | None:
+def _find_first(element: Element, *names: str) -> Element | None:
     return next((found for each in names if (found := element.find(name(each))) is not None), None)
 
 

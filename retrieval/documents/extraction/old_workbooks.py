@@ -64,7 +64,7 @@ def _read_old_sheet(sheet: Any) -> Sheet:
     for row in range(sheet.nrows):
         for column, cell in enumerate(sheet.row(row)):
             number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
-            read.add(row + 1, column + 1, _old_value(cell, number_format, sheet.book.datemode), number_format)
+            read.add(row + 1, column + 1, _read_old_value(cell, number_format, sheet.book.datemode), number_format)
     read.notes = {(row + 1, column + 1): canonical(note.text) for (row, column), note in sheet.cell_note_map.items()}
     rows, columns = (
         {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
@@ -74,7 +74,7 @@ def _read_old_sheet(sheet: Any) -> Sheet:
     return read
 
 
-def _old_value(cell: Any, number_format: str, datemode: int) -> object:
+def _read_old_value(cell: Any, number_format: str, datemode: int) -> object:
     """Return the value of a cell in openpyxl's types; empty for an empty cell."""
     match cell.ctype:
         case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
@@ -123,7 +123,7 @@ def _get(element: etree._Element, name: str) -> str:
     return element.get(f"{{urn:schemas-microsoft-com:office:spreadsheet}}{name}") or ""
 
 
-def _place(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
+def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
     """Yield rows, columns or cells with their numbers; an element may set its own index and span several."""
     at = 0
     for element in elements:
@@ -136,10 +136,10 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
     merged: list[Area] = []
     read = Sheet(name, merged=merged)
     hidden: set[int] = set()
-    for row_at, row in _place(sheet.iterfind("{*}Table/{*}Row"), "Span"):
+    for row_at, row in _number_elements(sheet.iterfind("{*}Table/{*}Row"), "Span"):
         if _get(row, "Hidden") == "1":
             hidden.add(row_at)
-        for at, cell in _place(row.iterfind("{*}Cell"), "MergeAcross"):
+        for at, cell in _number_elements(row.iterfind("{*}Cell"), "MergeAcross"):
             value = cell.find("{*}Data")
             kind = _get(value, "Type") if value is not None else ""
             text = "".join(value.itertext()) if value is not None else ""
@@ -154,7 +154,7 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
                 merged.append(Area(row_at, at, row_at + down, at + across))
     columns = {
         number
-        for at, column in _place(sheet.iterfind("{*}Table/{*}Column"), "Span")
+        for at, column in _number_elements(sheet.iterfind("{*}Table/{*}Column"), "Span")
         if _get(column, "Hidden") == "1"
         for number in range(at, at + 1 + min(int(_get(column, "Span") or 0), 1_000))
     }

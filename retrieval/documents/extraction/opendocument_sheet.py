@@ -75,10 +75,10 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 def read_words(element: Element) -> str:
     """Return the words of a paragraph or cell, with single spaces, line breaks, and footnotes in parentheses."""
-    return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
+    return _SPACES.sub(" ", canonical("".join(_read_pieces(element)))).strip()
 
 
-def _pieces(element: Element) -> Iterator[str]:
+def _read_pieces(element: Element) -> Iterator[str]:
     if element.text:
         yield _SPACE.sub(" ", element.text)
     for child in element:
@@ -90,14 +90,14 @@ def _pieces(element: Element) -> Iterator[str]:
             elif child.tag in (name("draw:frame"), name("text:p")):
                 # A text box contains paragraphs.
                 yield " "
-                yield from _pieces(child)
+                yield from _read_pieces(child)
                 yield " "
             elif child.tag == name("text:tab"):
                 yield "\t"
             elif child.tag == name("text:line-break"):
                 yield "\n"
             else:
-                yield from _pieces(child)
+                yield from _read_pieces(child)
         if child.tail:
             yield _SPACE.sub(" ", child.tail)
 

@@ -96,13 +96,13 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
             )
             is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
             place = (edge, round(line.middle / _PLACE)) if is_apart else None
-            found.append((line, list(_shapes(edge, line.text, index)), place))
+            found.append((line, list(_list_shapes(edge, line.text, index)), place))
             previous = line
             at += step
     return found
 
 
-def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
+def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
     """Return the line's words, with each number as its difference from the page's index."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:

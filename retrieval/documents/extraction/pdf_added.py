@@ -85,7 +85,7 @@ class Added:
         text = (
             self._read_field(annotation)
             if kind == pdfium_c.FPDF_ANNOT_WIDGET
-            else _string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
+            else _read_string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
         )
         if not text.strip():
             return
@@ -111,13 +111,13 @@ class Added:
         if kind in (pdfium_c.FPDF_FORMFIELD_COMBOBOX, pdfium_c.FPDF_FORMFIELD_LISTBOX):
             options = range(max(0, pdfium_c.FPDFAnnot_GetOptionCount(form, annotation)))
             chosen = [at for at in options if pdfium_c.FPDFAnnot_IsOptionSelected(form, annotation, at)]
-            labels = [_string(pdfium_c.FPDFAnnot_GetOptionLabel, form, annotation, at) for at in chosen]
+            labels = [_read_string(pdfium_c.FPDFAnnot_GetOptionLabel, form, annotation, at) for at in chosen]
             if labels:
                 return ", ".join(labels)
         elif kind != pdfium_c.FPDF_FORMFIELD_TEXTFIELD:
             return ""
         is_secret = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD
-        return "" if is_secret else _string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
+        return "" if is_secret else _read_string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
 
     def hide_layers(self, page: Any) -> None:
         """Remove objects on switched-off layers from the page."""
@@ -125,7 +125,7 @@ class Added:
         for number in range(min(pdfium_c.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
             found = pdfium_c.FPDFPage_GetObject(page, number)
             kind = pdfium_c.FPDFPageObj_GetType(found)
-            name = _layer_name(found) if pdfium_c.FPDFPageObj_CountMarks(found) > 0 else ""
+            name = _read_layer_name(found) if pdfium_c.FPDFPageObj_CountMarks(found) > 0 else ""
             if not name and kind == pdfium_c.FPDF_PAGEOBJ_FORM and self._has_layers:
                 name = f"{_UNNAMED}{len(self._is_hidden)}.{number}"
             if name:
@@ -142,12 +142,12 @@ class Added:
         return leave_out("layers", [canonical(name) for name in hidden if _UNNAMED not in name], len(hidden))
 
 
-def _layer_name(found: Any) -> str:
+def _read_layer_name(found: Any) -> str:
     names = []
     for number in range(pdfium_c.FPDFPageObj_CountMarks(found)):
         mark = pdfium_c.FPDFPageObj_GetMark(found, number)
-        if _string_of(pdfium_c.FPDFPageObjMark_GetName, mark) == "OC":
-            names.append(_string_of(pdfium_c.FPDFPageObjMark_GetParamStringValue, mark, b"Name") or _UNNAMED)
+        if _read_sized_string(pdfium_c.FPDFPageObjMark_GetName, mark) == "OC":
+            names.append(_read_sized_string(pdfium_c.FPDFPageObjMark_GetParamStringValue, mark, b"Name") or _UNNAMED)
     return " ".join(names)
 
 
@@ -177,7 +177,7 @@ def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
         pdfium_c.FPDFPageObj_SetIsActive(found, is_active)
 
 
-def _string(function: Callable[..., int], *arguments: Any) -> str:
+def _read_string(function: Callable[..., int], *arguments: Any) -> str:
     """Return the UTF-16 string of a pdfium function that returns its length."""
     size = min(function(*arguments, None, 0), _LONGEST_TEXT)
     buffer = create_string_buffer(max(size, 2))
@@ -185,7 +185,7 @@ def _string(function: Callable[..., int], *arguments: Any) -> str:
     return buffer.raw[: size - size % 2].decode("utf-16-le", "replace").rstrip("\0")
 
 
-def _string_of(function: Callable[..., int], *arguments: Any) -> str:
+def _read_sized_string(function: Callable[..., int], *arguments: Any) -> str:
     """Return the UTF-16 string of a pdfium function that writes its length to an argument."""
     buffer, size = create_string_buffer(_LONGEST_NAME), c_ulong()
     is_found = function(*arguments, cast(buffer, POINTER(c_ushort)), len(buffer), byref(size))

@@ -82,7 +82,7 @@ class _Writer:
             self._marks, self._base = [1] * len(self._marks), (box, index)
             self.has_space = True
         # pdfium reports a line end before and behind a mark.
-        if self.may_end and not ((mark or any(self._marks[-1:])) and self._goes_on(box)):
+        if self.may_end and not ((mark or any(self._marks[-1:])) and self._continues_line(box)):
             self.end_line()
         is_to_left = character >= "\u0590" and _TO_LEFT.match(character) is not None
         if self._boxes:
@@ -132,10 +132,10 @@ class _Writer:
         rise = base[3] - box[3] - _DESCENT * (height - own)
         if own > _MARK_SIZE * height or _LOWERED * height < rise < _RAISED * height or abs(rise) > height:
             return 0
-        is_small = self._font(index)[0] <= _MARK_SIZE * self._font(base_index)[0]
+        is_small = self._read_font(index)[0] <= _MARK_SIZE * self._read_font(base_index)[0]
         return (1 if rise > 0 else -1) if is_small else 0
 
-    def _goes_on(self, box: Box) -> bool:
+    def _continues_line(self, box: Box) -> bool:
         base, last = self._base[0], self._boxes[-1]
         height = base[3] - base[1]
         return abs(box[1] + box[3] - base[1] - base[3]) < height and -0.5 * height < box[0] - last[2] < height
@@ -143,7 +143,7 @@ class _Writer:
     def end_line(self, *, follows: bool = False) -> None:
         if self._characters:
             samples = {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
-            sizes, bolds = zip(*map(self._font, samples), strict=True)
+            sizes, bolds = zip(*map(self._read_font, samples), strict=True)
             box, size = around(self._boxes), sorted(sizes)[len(sizes) // 2]
             if self._is_to_left:
                 _order_hyphens(self._characters, self._boxes)
@@ -151,7 +151,7 @@ class _Writer:
             self.lines.append(PrintedLine(text, box, size, all(bolds), self._follows, boxes))
         self._start(follows=follows)
 
-    def _font(self, index: int) -> tuple[float, bool]:
+    def _read_font(self, index: int) -> tuple[float, bool]:
         matrix = pdfium_c.FS_MATRIX()
         scale = 1.0
         if pdfium_c.FPDFText_GetMatrix(self._textpage, index, byref(matrix)):
@@ -244,7 +244,7 @@ def read_page(page: Any) -> PrintedPage:
             x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
             if not (left <= (x1 + x2) / 2 <= right and bottom <= (y1 + y2) / 2 <= top):
                 continue  # outside the page
-            angle = _angle_of(textpage, index)
+            angle = _measure_angle(textpage, index)
             writer = writers[angle]
             box = turn_box((x1 - left, top - y2, x2 - left, top - y1), angle, *sizes[angle])
             writer.add("-" if is_hyphen else ligature or chr(code), box, index)
@@ -261,7 +261,7 @@ def read_page(page: Any) -> PrintedPage:
     return PrintedPage(*sizes[turned], lines, shown, words, unmapped / count, controls / count, aside)
 
 
-def _angle_of(textpage: Any, index: int) -> int:
+def _measure_angle(textpage: Any, index: int) -> int:
     """Return the clockwise turn of the page, in degrees, that makes a character upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
@@ -270,7 +270,7 @@ def _find_turn(textpage: Any) -> int:
     """Return the clockwise turn of the page, in degrees, that makes most of its text upright."""
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
-        _angle_of(textpage, index)
+        _measure_angle(textpage, index)
         for index in range(0, max(0, count), max(1, count // _SAMPLED_ANGLES))
         if pdfium_c.FPDFText_GetUnicode(textpage, index) > 0x20
     )

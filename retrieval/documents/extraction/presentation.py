@@ -60,7 +60,7 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
     title = slide.shapes.title
     words = " ".join(title.text_frame.text.split()) if title is not None else ""
     writer.add_heading(words or f"Slide {number}", 1)
-    for shape in _in_reading_order(slide.shapes, 0):
+    for shape in _sort_in_reading_order(slide.shapes, 0):
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if shape.has_text_frame:
@@ -92,11 +92,11 @@ def _read_cells(row: Any) -> Iterator[TableCell]:
             yield TableCell(words, cell.span_width, cell.span_height)
 
 
-def _in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
+def _sort_in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
     placed = sorted(shapes, key=lambda shape: ((shape.top or 0) // _SAME_HEIGHT, shape.left or 0))
     for shape in placed:
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP and depth < _MOST_DEPTH:
-            yield from _in_reading_order(shape.shapes, depth + 1)
+            yield from _sort_in_reading_order(shape.shapes, depth + 1)
         elif not (
             (shape.is_placeholder and shape.placeholder_format.type in _FURNITURE)
             or shape._element.find(f"*/{qn('p:cNvPr')}[@hidden='1']") is not None

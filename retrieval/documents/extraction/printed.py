@@ -140,7 +140,7 @@ def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
     left, top, right, bottom = box
-    beside = [(line, _word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
+    beside = [(line, _find_word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
     near, at = min(
         ((line, at) for line, at in beside if at is not None),
         key=lambda found: (
@@ -170,7 +170,7 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
         lines.insert(lines.index(near), placed)
 
 
-def _word_start(line: PrintedLine, left: float) -> int | None:
+def _find_word_start(line: PrintedLine, left: float) -> int | None:
     """Return the start of the first word right of ``left``: 0 outside the line; None within a word."""
     if not line.left < left < line.right:
         return 0
@@ -190,7 +190,7 @@ _LEVEL = 0.5
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
     """Return ``lines`` in reading order, the parts of a row joined unless a column ends between them."""
-    return _join_rows(_part_columns(_by_place(list(lines)) if _jumps_up(lines, height) else lines))
+    return _join_rows(_part_columns(_order_by_place(list(lines)) if _jumps_up(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -247,7 +247,7 @@ def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     block: list[list[PrintedLine]] = []
     columns: list[list[PrintedLine]] = []
     for row in [*rows, []]:
-        places = [_column_at(line, columns) for line in row]
+        places = [_find_column(line, columns) for line in row]
         if block and row and None not in places:
             block.append(row)
         else:
@@ -262,8 +262,7 @@ def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     return ordered
 
 
-def _column_at(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
-    """Return the index of the column that a line continues, close below it and between its neighbours; else None."""
+def _find_column(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
     for at, column in enumerate(columns):
         is_right = at == 0 or max(other.right for other in columns[at - 1]) <= line.left
         is_left = at + 1 == len(columns) or line.right <= min(other.left for other in columns[at + 1])
@@ -286,30 +285,30 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     return len(column) >= _FEWEST_LINES and len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
 
 
-def _by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
+def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
     """Return ``lines`` column by column between lines that cross the columns; without columns, row by row."""
     gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
     if gutter is None:
-        return _by_rows(lines)
+        return _order_by_rows(lines)
     ordered: list[PrintedLine] = []
     crossing = sorted((line for line in lines if line.left < gutter < line.right), key=lambda line: line.top)
     columns = [line for line in lines if not line.left < gutter < line.right]
     for line in crossing:
         above = [other for other in columns if other.middle < line.middle]
         columns = [other for other in columns if other.middle >= line.middle]
-        ordered += _both_columns(above, gutter)
+        ordered += _order_both_columns(above, gutter)
         line.follows = False
         ordered.append(line)
-    return ordered + _both_columns(columns, gutter)
+    return ordered + _order_both_columns(columns, gutter)
 
 
-def _both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
+def _order_both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
     first = [line for line in lines if line.right <= gutter]
     second = [line for line in lines if line.right > gutter]
-    return (_by_place(first) if first else []) + (_by_place(second) if second else [])
+    return (_order_by_place(first) if first else []) + (_order_by_place(second) if second else [])
 
 
-def _by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
+def _order_by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
     rows = gather(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - row[0].middle < _LEVEL * min(line.size, row[0].size),

@@ -33,7 +33,6 @@ _DEEPEST_SPLIT = 4
 # Multiples of the font's size: from one line of a row to the next, and from one row to the next.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
-# A line of prose has more characters than a cell.
 _PROSE_LINE = 60
 _FULL_SHARE = 0.6
 _NOT_DATA = re.compile(r"[=∑∏∫√∂∇∈∀∃≡⊂⊆∪∩\ue000-\uf8ff]|@|\bwww\.|https?:|\b\d{4}\s?[A-Z]{2}\b|\bP\.?O\.? Box\b|:$|__$")

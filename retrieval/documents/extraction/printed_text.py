@@ -73,8 +73,8 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
         for line in [*page.lines, *page.aside]:
             line.text = canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
         _drop_contents(page)
-    body = _body_size(pages)
-    pitch = _usual_pitch(pages)
+    body = _measure_body_size(pages)
+    pitch = _measure_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
     _join_over_ends(groups)
@@ -98,7 +98,6 @@ def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
 
 
 def _drop_contents(page: PrintedPage) -> None:
-    """Remove a table of contents from the page: its entries answer no question."""
     entries = [at for at, line in enumerate(page.lines) if _LEADERS.search(line.text)]
     if len(entries) >= _FEWEST_ENTRIES:
         is_all = 2 * len(entries) >= len(page.lines)
@@ -112,7 +111,7 @@ def _drop_contents(page: PrintedPage) -> None:
 
 def largest_heading(pages: Sequence[PrintedPage]) -> str:
     """Return the largest words on the first page if larger than the body text: mostly the title."""
-    body = _body_size(pages)
+    body = _measure_body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
     size = max((line.size for line in lines), default=0.0)
     if size < _LARGER * body:
@@ -121,7 +120,7 @@ def largest_heading(pages: Sequence[PrintedPage]) -> str:
     return plain_title(title) if len(title) <= _LONGEST_HEADING else ""
 
 
-def _body_size(pages: Sequence[PrintedPage]) -> float:
+def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
     sizes: Counter[float] = Counter()
     for page in pages:
         for line in page.lines:
@@ -129,7 +128,7 @@ def _body_size(pages: Sequence[PrintedPage]) -> float:
     return sizes.most_common(1)[0][0] if sizes else 0.0
 
 
-def _usual_pitch(pages: Sequence[PrintedPage]) -> float:
+def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
     """Return the usual line distance within paragraphs, as a multiple of the font's size."""
     pitches = [
         (below.middle - line.middle) / line.size
@@ -148,7 +147,7 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
             group = _Group(page, [line])
             continue
         begins_table = line.is_row and any(below.text.startswith("| --- |") for below in lines[at + 1 : at + 2])
-        separator = "\n\n" if begins_table else _separator(group.lines, line, pitch)
+        separator = "\n\n" if begins_table else _choose_separator(group.lines, line, pitch)
         if separator:
             yield group
             group = _Group(page, [line], separator)
@@ -158,7 +157,7 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
         yield group
 
 
-def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
+def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
     """Return the separator before ``line``; empty if it continues the group ``above``."""
     last = above[-1]
     if line.is_row or last.is_row:
@@ -173,7 +172,7 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
         return "\n\n" if line.is_bold or len(last.text) <= _LONGEST_BOLD_HEADING else ""
     distance = line.middle - last.middle
     if distance <= 0:  # the next column
-        return "" if _goes_on(last, line) else "\n\n"
+        return "" if _continues_sentence(last, line) else "\n\n"
     if distance > _WIDER_GAP * pitch * max(line.size, last.size):
         return "\n\n"
     first = above[0]
@@ -184,8 +183,7 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
     return ""
 
 
-def _goes_on(last: PrintedLine, line: PrintedLine) -> bool:
-    """Return whether a sentence continues over the end of a page or a column."""
+def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
     if _SENTENCE_END.search(last.text) or abs(line.size - last.size) > _SAME_SIZE * last.size:
         return False
     return line.text[:1].islower() or last.text[-1:] in ",-–" or (last.text[-1:].islower() and len(last.text) > 40)
@@ -202,7 +200,7 @@ def _join_over_ends(groups: Sequence[_Group]) -> None:
             continue
         if _ITEM.match(group.text):
             group.separator = "\n" if _ITEM.match(above.lines[0].text) else "\n\n"
-        elif _goes_on(above.lines[-1], group.lines[0]):
+        elif _continues_sentence(above.lines[-1], group.lines[0]):
             group.separator = "\n"
 
 
@@ -218,19 +216,19 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
     if len(found) > max(3, _MOST_HEADING_SHARE * len(groups)):
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
-    styles = sorted({_style(group) for group in found}, reverse=True)
+    styles = sorted({_read_style(group) for group in found}, reverse=True)
     # Each size is a level; a size with numbered headings takes their usual depth.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
-            numbered.setdefault(_style(group), []).append(depth)
+            numbered.setdefault(_read_style(group), []).append(depth)
     for group, depth in zip(found, depths, strict=True):
-        style = _style(group)
+        style = _read_style(group)
         usual = round(median(numbered[style])) if style in numbered else styles.index(style) + 1
         group.level = min(_LEVELS, depth or usual)
 
 
-def _style(group: _Group) -> tuple[float, bool]:
+def _read_style(group: _Group) -> tuple[float, bool]:
     return round(group.size * 2) / 2, group.is_bold
 
 

@@ -54,7 +54,7 @@ def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[F
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
-        inside = _rows_within(rows, level)
+        inside = _find_rows_within(rows, level)
         table = _read_grid(inside, level, upright) if inside and upright else None
         if inside and table is None:
             table = _read_between_rules(rows, inside, level)
@@ -89,7 +89,6 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 
 
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
-    """Join rules that touch end to end."""
     merged: list[RuledLine] = []
     for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
         for rule in sorted(row, key=lambda rule: rule.start):
@@ -141,7 +140,7 @@ def _meet(level: RuledLine, upright: RuledLine) -> bool:
     )
 
 
-def _rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list[PrintedRow]:
+def _find_rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list[PrintedRow]:
     top, bottom = level[0].at - _NEAR, level[-1].at + _NEAR
     left, right = min(rule.start for rule in level) - _NEAR, max(rule.end for rule in level) + _NEAR
     inside = []
@@ -153,11 +152,11 @@ def _rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list
     return inside
 
 
-def _distinct(values: Sequence[float]) -> list[float]:
+def _merge_near(values: Sequence[float]) -> list[float]:
     return [near[0] for near in gather(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
-def _place(value: float, sides: Sequence[float]) -> int:
+def _find_place(value: float, sides: Sequence[float]) -> int:
     return next((at for at, side in enumerate(sides[1:-1]) if value < side), len(sides) - 2)
 
 
@@ -167,7 +166,7 @@ def _read_grid(
     """Return the table with its cells between rules, or None; a merged cell repeats in each of its rows."""
     # The outer sides may be undrawn; the horizontal rules end there.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
-    sides, heights = _distinct([*ends, *(rule.at for rule in upright)]), _distinct([rule.at for rule in level])
+    sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
     if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
         return None
@@ -177,7 +176,7 @@ def _read_grid(
     parts: dict[int, list[Cell]] = {}
     taken: list[list[PrintedLine]] = [[] for _ in range(height)]
     for row in rows:
-        at = _place(row.middle, heights)
+        at = _find_place(row.middle, heights)
         taken[at] += row.lines
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
@@ -186,7 +185,7 @@ def _read_grid(
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
-    names = _header_rows(merged, first)
+    names = _find_header_end(merged, first)
     above = [dict.fromkeys(merged[row][at] for row in range(first, names)) for at in range(width)]
     header = [join_cells([cells.get(number, []) for number in numbers]) for numbers in above]
     body = []
@@ -216,13 +215,13 @@ def _cut_row(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> lis
     """Return the parts of a row of text, each with its cell number; ``own`` has one number per column."""
     real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
     parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
-    return [(own[_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
+    return [(own[_find_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
 
 
 def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
     found: list[tuple[int, Cell]] = []
     for character, box in cell:
-        column = _place((box[0] + box[2]) / 2, sides)
+        column = _find_place((box[0] + box[2]) / 2, sides)
         if not found or found[-1][0] != column:
             if character == " ":
                 continue
@@ -259,7 +258,7 @@ def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -
     return covered >= _DRAWN * (end - start)
 
 
-def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
+def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
     """Return the row after the header; names over several columns have a row of names below them."""
     end = first + 1
     while end < len(merged):
@@ -278,10 +277,10 @@ def _read_between_rules(
     """Return the table between horizontal rules; None if there is none.
 
     Each band between two rules is a row if most bands have one row, else all rows are below the second rule. The header
-    is above the second rule. If each row has a rule, a row of ``page`` directly above the first rule or below the last
-    one belongs to the table.
+    is above the second rule. If each row has a rule, rows of ``page`` directly above the first rule or below the last
+    one belong to the table.
     """
-    heights = _distinct([rule.at for rule in level])
+    heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
     bands = [band for band in bands if band]
     if not bands:
@@ -291,13 +290,13 @@ def _read_between_rules(
         left, right = level[0].start - _NEAR, level[0].end + _NEAR
         usual = median(len({round(piece.left) for row in band for piece in row.pieces}) for band in bands)
         outer = [row for row in page if all(left < piece.left and piece.right < right for piece in row.pieces)]
-        above = _next_to(outer[::-1], heights[0], usual)[::-1]
-        below = _next_to(outer, heights[-1], usual)
+        above = _find_rows_next_to(outer[::-1], heights[0], usual)[::-1]
+        below = _find_rows_next_to(outer, heights[-1], usual)
         bands = [band for band in (above, *bands, below) if band]
     columns = find_columns([row for band in bands for row in band])
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
-    if is_row_each and sum(_holds_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
+    if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
         return table_of(lay_out(bands, columns, 1))
     if len(bands) < 2:
         return None
@@ -305,7 +304,7 @@ def _read_between_rules(
     return table_of(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
-def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
+def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
     """Return the lines of the row next to a rule, the first of ``rows``; empty if they have too few pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
@@ -319,6 +318,5 @@ def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[Pri
     return found if len({round(piece.left) for row in found for piece in row.pieces}) >= max(2, pieces - 1) else []
 
 
-def _holds_rows(band: Sequence[PrintedRow], width: int) -> bool:
-    """Return whether more than one printed row of a band fills most columns."""
+def _has_several_rows(band: Sequence[PrintedRow], width: int) -> bool:
     return sum(len(row.pieces) >= max(2, 0.8 * width) for row in band) > 1

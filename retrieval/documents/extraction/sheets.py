@@ -161,14 +161,14 @@ def _fill_merged(sheet: Sheet) -> Rows:
 
 def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
     """Yield the cell ranges between empty rows or columns; an empty column may be part of a table."""
-    for band in _runs(numbers):
-        runs = _runs(sorted({at for number in band for at in rows[number]}))
+    for band in _split_runs(numbers):
+        runs = _split_runs(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
         for run in runs if len(runs) > 1 else ():
-            part = _within(rows, band, set(run))
-            if parts and _goes_on(*parts[-1], run, part):
+            part = _select_cells(rows, band, set(run))
+            if parts and _is_one_table(*parts[-1], run, part):
                 run = [*parts.pop()[0], *run]
-                part = _within(rows, band, set(run))
+                part = _select_cells(rows, band, set(run))
             parts.append((run, part))
         if len(parts) < 2:
             yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
@@ -176,12 +176,12 @@ def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
             yield from _cut_areas(part, sorted(part))
 
 
-def _within(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
+def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
     found = {number: {at: rows[number][at] for at in columns & rows[number].keys()} for number in numbers}
     return {number: cells for number, cells in found.items() if cells}
 
 
-def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
+def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
     """Return whether an empty column is inside one table: both sides have the same rows, but other names."""
     top = min(part)
     if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
@@ -191,7 +191,7 @@ def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> b
     return not names and (is_narrow or len(part) > 2) and len(part) > 1
 
 
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
+def _split_runs(numbers: Sequence[int]) -> list[list[int]]:
     return gather(numbers, lambda run, number: number == run[-1] + 1)
 
 
@@ -210,7 +210,6 @@ def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
 
 
 def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
-    """Return whether the rows continue the table above an empty row: same columns, no names of their own."""
     is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
     is_within = len(columns) > max(1, len(above.columns) / 2) and set(columns) <= set(above.columns)
     return is_within and table.is_nameless and not table.titles and not is_form
@@ -269,7 +268,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
             read.add(row, column, value, cell.number_format, is_error=cell.data_type == "e")
         if cell.comment:
             read.notes[row, column] = canonical(cell.comment.text)
-    for _, root in _related(archive, path, "/threadedComment"):
+    for _, root in _list_related(archive, path, "/threadedComment"):
         found: dict[str, list[str]] = {}
         for comment in root.iterchildren():
             found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
@@ -288,7 +287,6 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
 
 
 def _read_text(value: str | CellRichText) -> str:
-    """Return the words of a cell, with marks on one line and escaped characters decoded."""
     words = ""
     for piece in [value] if isinstance(value, str) else value:
         text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
@@ -305,7 +303,7 @@ def _read_margins(sheet: Any) -> Iterator[str]:
                 yield canonical(" ".join(words.split()))
 
 
-def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
+def _list_related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
     rels = get_rels_path(path)
     if rels in archive.namelist():
         for relation in get_dependents(archive, rels):
@@ -314,16 +312,15 @@ def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[s
 
 
 def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> list[str]:
-    """Return the words of text boxes and shapes on a sheet; add the names of its charts to ``charts``."""
     found = []
-    for drawing, root in _related(archive, path, "/drawing"):
+    for drawing, root in _list_related(archive, path, "/drawing"):
         for box in root.iter("{*}txBody"):
             lines = (
                 "".join(words.itertext())
                 for words in box.iter("{http://schemas.openxmlformats.org/drawingml/2006/main}p")
             )
             found.append("\n".join(filter(None, map(str.strip, lines))))
-        for _, chart in _related(archive, drawing, "/chart"):
+        for _, chart in _list_related(archive, drawing, "/chart"):
             title, rows = read_chart(chart)
             series = ", ".join(rows[0][1:]) if rows else ""
             charts.append(canonical(f"{title} ({series})" if title and series else title or series or "chart"))

@@ -143,10 +143,10 @@ def find_columns(rows: Sequence[PrintedRow]) -> Columns:
     """Return the columns between gaps that hardly any piece crosses."""
     places = [piece.middle for row in rows for piece in row.pieces]
     # A name over two columns may be between them.
-    return [(left, right) for left, right in _gaps(rows) if sum(left < place < right for place in places) > 1]
+    return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
 
-def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
+def _find_gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
     slack = len(rows) // 10
     size = median(row.size for row in rows)
     edges = sorted(
@@ -171,8 +171,7 @@ def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
     return columns if end is None else [*columns, (start, end)]
 
 
-def _columns_of(piece: Piece, columns: Columns) -> list[int]:
-    """Return the indices of the ``columns`` that a piece touches, or of the nearest column."""
+def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
     touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
     nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
     return touched or [nearest]
@@ -197,18 +196,18 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
         laid: list[list[Cell]] = [[] for _ in columns]
         for row in group:
             for piece in row.pieces:
-                laid[_columns_of(piece, columns)[0]].append(piece.cell)
+                laid[_find_touched_columns(piece, columns)[0]].append(piece.cell)
         cells.append([join_cells(parts) for parts in laid])
     texts = [[text_of(cell) for cell in row] for row in cells]
-    values = _value_columns(texts)
+    values = _find_value_columns(texts)
     if header is None:
         header = _count_header(groups, texts, values)
     if header and values:
-        values = _value_columns(texts[header:]) if len(texts) > header else []
+        values = _find_value_columns(texts[header:]) if len(texts) > header else []
     return Grid(list(groups), columns, cells, texts, header, values)
 
 
-def _value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the indices of value columns; words above the first value are a name."""
     found = []
     for at in range(len(rows[0])):
@@ -251,23 +250,23 @@ def _read_header(grid: Grid) -> Row:
     for at, row in enumerate(rows):
         for piece in row.pieces:
             if at < len(rows) - 1 and len(row.pieces) < len(grid.columns):
-                over = _span(piece, row, grid.columns)
+                over = _find_span(piece, row, grid.columns)
             elif len(row.pieces) == len(grid.columns):
                 over = [row.pieces.index(piece)]
             else:
-                over = _columns_of(piece, grid.columns)
+                over = _find_touched_columns(piece, grid.columns)
             for column in over:
                 parts[column].append(piece.cell)
     return [join_cells(cells, is_name=True) for cells in parts]
 
 
-def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
+def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
     """Return the columns centred below a name, if several; else the columns that it touches."""
-    touched = _columns_of(piece, columns)
+    touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
         return touched
-    beside = {at for other in row.pieces if other is not piece for at in _columns_of(other, columns)}
+    beside = {at for other in row.pieces if other is not piece for at in _find_touched_columns(other, columns)}
     for first in range(touched[0] + 1):
         for last in range(touched[-1], len(columns)):
             span = range(first, last + 1)
@@ -278,7 +277,7 @@ def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
     return best
 
 
-def _space(above: PrintedRow, below: PrintedRow) -> float:
+def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
     return (below.top - above.bottom) / above.size
 
 
@@ -286,15 +285,17 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
     """Return the printed rows grouped by table row: lines of wrapped cells are closer and have fewer pieces."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
-        touched = [{at for row in g for piece in row.pieces for at in _columns_of(piece, columns)} for g in groups]
+        touched = [
+            {at for row in g for piece in row.pieces for at in _find_touched_columns(piece, columns)} for g in groups
+        ]
         return mean(len(each) for each in touched) / len(columns)
 
     single = [[row] for row in rows]
-    steps = sorted(_space(above, below) for above, below in pairwise(rows))
+    steps = sorted(_measure_space(above, below) for above, below in pairwise(rows))
     widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
     if widest < _ROW_SPACE:
         return single
-    groups = gather(rows, lambda above, row: _space(above[-1], row) < border)
+    groups = gather(rows, lambda above, row: _measure_space(above[-1], row) < border)
     is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
     return groups if is_better else single
 

@@ -64,7 +64,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     )
 
 
-def _parts(document: Document, kind: str) -> list[Any]:
+def _list_parts(document: Document, kind: str) -> list[Any]:
     relations = document.part.rels.values()
     return [each.target_part for each in relations if not each.is_external and each.reltype.endswith(f"/{kind}")]
 
@@ -75,13 +75,13 @@ class _Reader:
     def __init__(self, document: Document, writer: MarkdownWriter) -> None:
         self._document = document
         self._writer = writer
-        numbering: Any = next((part.element for part in _parts(document, "numbering")), None)
+        numbering: Any = next((part.element for part in _list_parts(document, "numbering")), None)
         self._numbering = Numbering(numbering, document.styles.element)
         hidden = document.styles.element.xpath("w:style[w:rPr/w:vanish[not(@w:val) or @w:val='1' or @w:val='true']]")
         self._hidden = {style.get(qn("w:styleId")) for style in hidden}
         self._notes: dict[str, dict[str, str]] = {kind: {} for _, kind in _NOTES}
         for kind, notes in self._notes.items():
-            for part in _parts(document, kind):
+            for part in _list_parts(document, kind):
                 notes.update(self._read_notes(part))
         # Each style is cached, because a lookup searches all styles.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
@@ -89,7 +89,7 @@ class _Reader:
     def write(self) -> None:
         body = self._document.element.body
         self._prepare(body, self._document.part)
-        self._has_title = any(self._style_of(paragraph)[0] == "title" for paragraph in self._document.paragraphs)
+        self._has_title = any(self._find_style(paragraph)[0] == "title" for paragraph in self._document.paragraphs)
         self._write_blocks(body)
         for words in self._read_margins():
             self._writer.add_paragraph(words)
@@ -126,7 +126,7 @@ class _Reader:
         styles += run.getparent().iterfind(f"{qn('w:pPr')}/{qn('w:pStyle')}")
         return any(style.get(qn("w:val")) in self._hidden for style in styles)
 
-    def _style_of(self, paragraph: Paragraph) -> tuple[str, int | None]:
+    def _find_style(self, paragraph: Paragraph) -> tuple[str, int | None]:
         style_id = paragraph._p.style
         if style_id not in self._styles:
             self._styles[style_id] = _read_style(paragraph.style)
@@ -176,13 +176,13 @@ class _Reader:
                 (found for each in ("w:checked", "w:default") if (found := box.find(qn(each))) is not None), None
             )
             is_ticked = state is not None and state.get(qn("w:val"), "1") not in ("0", "false")
-            _run_of(box).addprevious(_make_run(_TICKED if is_ticked else _EMPTY))
+            _find_run(box).addprevious(_make_run(_TICKED if is_ticked else _EMPTY))
         for choices in root.iter(qn("w:ddList")):
             chosen = choices.find(qn("w:result"))
             entries = choices.findall(qn("w:listEntry"))
             at = int(chosen.get(qn("w:val"), "0")) if chosen is not None else 0
             if at < len(entries):
-                _run_of(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
+                _find_run(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
         """Put text boxes, diagrams and charts behind the paragraph that anchors them."""
@@ -192,10 +192,10 @@ class _Reader:
         for box in reversed(list(root.iter(qn("w:txbxContent")))):
             _put_behind(box, list(box))
         for diagram in reversed(list(root.iter(name("dgm:relIds")))):
-            if (found := _related(part, diagram.get(name("r:dm")))) is not None:
+            if (found := _find_related(part, diagram.get(name("r:dm")))) is not None:
                 _put_behind(diagram, [_make_paragraph(words) for words in read_diagram(parse_xml(found.blob))])
         for chart in reversed(list(root.iter(name("c:chart")))):
-            if (found := _related(part, chart.get(name("r:id")))) is not None:
+            if (found := _find_related(part, chart.get(name("r:id")))) is not None:
                 title, rows = read_chart(parse_xml(found.blob))
                 blocks = [_make_paragraph(title)] if title else []
                 _put_behind(chart, [*blocks, *([_make_table(rows)] if rows else [])])
@@ -207,7 +207,7 @@ class _Reader:
             elif element.tag == qn("w:tbl"):
                 self._writer.add_table(self._read_rows(Table(element, self._document._body)))
             elif element.tag == qn("w:altChunk"):
-                self._write_inserted(_related(self._document.part, element.get(name("r:id"))))
+                self._write_inserted(_find_related(self._document.part, element.get(name("r:id"))))
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
@@ -215,7 +215,7 @@ class _Reader:
         text = block.text if len(block._p) else ""
         if not text.strip():
             return
-        style, level = self._style_of(block)
+        style, level = self._find_style(block)
         # An entry of a table of contents answers no question.
         if style.startswith("toc ") and text[-1].isdigit():
             return
@@ -252,7 +252,6 @@ class _Reader:
         return " ".join(words)
 
     def _write_inserted(self, part: Any) -> None:
-        """Write a file that a program inserted whole: a page, a text or another document."""
         if part is None:
             return
         filename = str(part.partname).rsplit("/", 1)[-1]
@@ -265,7 +264,7 @@ class _Reader:
             self._writer.add_paragraph(decode(part.blob, filename))
 
 
-def _related(part: Any, relation: str | None) -> Any:
+def _find_related(part: Any, relation: str | None) -> Any:
     found = part.rels.get(relation) if relation else None
     return found.target_part if found is not None and not found.is_external else None
 
@@ -277,7 +276,6 @@ def _unwrap(root: Any) -> None:
 
 
 def _open(wrapper: Any, children: list[Any]) -> None:
-    """Replace ``wrapper`` by ``children``."""
     if wrapper.getparent() is not None:
         for child in children:
             wrapper.addprevious(child)
@@ -296,7 +294,7 @@ def _replace(element: Any, words: str) -> None:
     _remove(element)
 
 
-def _run_of(element: Any) -> Any:
+def _find_run(element: Any) -> Any:
     return next(element.iterancestors(qn("w:r")), element)
 
 
@@ -335,7 +333,6 @@ def _make_table(rows: list[list[str]]) -> Any:
 
 
 def _put_behind(anchor: Any, blocks: list[Any]) -> None:
-    """Put the blocks behind the outermost paragraph around ``anchor``."""
     paragraph = None
     for paragraph in anchor.iterancestors(qn("w:p")):  # noqa: B007
         pass

@@ -63,13 +63,13 @@ def recognise_pages(
     numbers: Sequence[int],
     *,
     is_picture: bool,
-    told: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None],
     seconds: float | None = None,
 ) -> list[RecognisedPage]:
     """Return the recognised pages ``numbers`` of the document's file; ``is_picture`` means that it is not a PDF.
 
-    The callback receives the number of finished pages and the total, and may raise to stop the work. A page that cannot
-    be recognised has a ``failure``.
+    ``on_progress`` receives the number of finished pages and the total, and may raise to stop the work. A page that
+    fails has a ``failure``.
 
     Raises: JobCancelled if pages are left after ``seconds``; SandboxUnavailable.
     """
@@ -81,11 +81,11 @@ def recognise_pages(
     for number in numbers:
         if number in done:
             continue
-        told(len(done), len(numbers))
+        on_progress(len(done), len(numbers))
         if seconds is not None and time.monotonic() - started > seconds:
             raise sandbox.JobCancelled(f"{len(done)} of {len(numbers)} pages are recognised.")
         done[number] = _recognise(document.content_hash, data, number, fingerprint, is_picture=is_picture)
-    told(len(done), len(numbers))
+    on_progress(len(done), len(numbers))
     return [done[number] for number in numbers]
 
 

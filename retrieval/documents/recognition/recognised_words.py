@@ -71,12 +71,12 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
             text.append(character)
             start = left * across + at * step
             boxes.append((start, top * down, start + step, bottom * down))
-    sizes = [_em(word[0], (word[4] - word[2]) * down) for word in words]
+    sizes = [_estimate_font_size(word[0], (word[4] - word[2]) * down) for word in words]
     box: Box = around(boxes)
     return PrintedLine("".join(text), box, round(median(sizes), 1) or 1.0, boxes=boxes)
 
 
-def _em(word: str, height: float) -> float:
+def _estimate_font_size(word: str, height: float) -> float:
     """Return the font size for a word's height, which depends on its ascending and descending letters."""
     rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
     falls = any(letter in _DESCENDING for letter in word)

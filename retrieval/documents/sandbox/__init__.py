@@ -255,7 +255,7 @@ def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWan
     while unfinished:
         elapsed = time.monotonic() - started
         if elapsed > limits.seconds + (0 if result in unfinished else _GRACE_SECONDS):
-            raise _time_exceeded(limits)
+            raise _make_time_error(limits)
         if not still_wanted(elapsed):
             raise JobCancelled("Nobody waits for it any more.")
         for descriptor, _ in poll.poll(1000 * min(_TICK_SECONDS, max(0.001, limits.seconds - elapsed))):
@@ -276,7 +276,7 @@ def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWan
     return pieces[result].getvalue(), ended
 
 
-def _time_exceeded(limits: JobLimits) -> LimitExceeded:
+def _make_time_error(limits: JobLimits) -> LimitExceeded:
     return LimitExceeded("time", f"took longer than {limits.seconds:g} s")
 
 
@@ -288,7 +288,7 @@ def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any
     if code == -signal.SIGXCPU and limits.processor_seconds is not None:
         raise LimitExceeded("time", f"needed more than {limits.processor_seconds:g} s of processor time")
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
-        raise _time_exceeded(limits)
+        raise _make_time_error(limits)
     if code == -signal.SIGKILL:
         # The sandbox did not kill the process, so the machine ran out of memory.
         raise memory

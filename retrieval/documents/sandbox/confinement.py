@@ -139,7 +139,6 @@ _READABLE = (
     "/usr/share/fonts",
     "/usr/local/share/fonts",
     "/usr/share/zoneinfo",
-    # Tesseract's language data
     "/usr/share/tesseract-ocr",
     "/usr/share/tesseract",
     "/usr/share/tessdata",
@@ -233,7 +232,6 @@ def without_guards(in_force: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lower(kind: int, soft: int, hard: int) -> None:
-    """Set a limit, or leave a lower limit unchanged."""
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:
         soft, hard = min(soft, present), min(hard, present)
@@ -266,7 +264,7 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
     found = _ARCHITECTURES.get(platform.machine())
     if found is None or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
-    code = _program(*found)
+    code = _build_filter(*found)
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
@@ -275,7 +273,7 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
     return bool(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0)
 
 
-def _program(which: int, architecture: int) -> bytes:
+def _build_filter(which: int, architecture: int) -> bytes:
     """Return the filter in the kernel's instructions: operation, jumps if true and if false, operand."""
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     absent = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)

@@ -69,7 +69,6 @@ class _JobServer:
                 os.kill(process, signal.SIGKILL)
 
     def _take(self) -> bool:
-        """Start the job of the next message; return False after the last message."""
         message, descriptors, _, _ = socket.recv_fds(self._control, LARGEST_MESSAGE, 3)
         if not message:
             return False
@@ -154,7 +153,6 @@ def _keep_only(data: int, result: int) -> None:
 
 
 def _call(job: dict[str, Any], guards: list[str]) -> tuple[bytes, bytes]:
-    """Return the function's result, its exception or a refusal, as the head and the body of a frame."""
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and without_guards(guards):
