@@ -1,4 +1,4 @@
-"""Removes what belongs to deleted documents: files, pictures and recognised text."""
+"""Remove the files, pictures and recognised text of deleted documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def forget_document(document: Document) -> None:
 
 
 def forget_files(names: Iterable[str | None]) -> None:
-    """Delete the stored files after the commit, except those that another document, as in a draft, still uses."""
+    """Delete the stored files after the commit, except files that another document, such as a draft's, still uses."""
     forgotten = {name for name in names if name}
 
     def forget() -> None:
@@ -40,7 +40,7 @@ def forget_files(names: Iterable[str | None]) -> None:
             try:
                 Document.file.field.storage.delete(name)
             except FilesUnavailable:
-                # The documents are deleted all the same.
+                # A missing file storage does not stop the deletion of documents.
                 logger.warning("The file %s could not be deleted from its bucket.", name)
 
     if forgotten:
@@ -48,11 +48,9 @@ def forget_files(names: Iterable[str | None]) -> None:
 
 
 def page_pictures() -> Path:
-    """The folder of the cached pictures of pages."""
     return Path(settings.DATA_DIR) / "page-pictures"
 
 
 def forget_page_pictures(cache: Path, content_hash: str) -> None:
-    """Delete the pictures of a file that is no longer used."""
     for kept in cache.glob(f"{content_hash}-*.webp"):
         kept.unlink(missing_ok=True)

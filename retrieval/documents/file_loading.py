@@ -1,4 +1,4 @@
-"""Files and folders, read by a command with a progress bar; no worker is needed."""
+"""Ingest files and folders in a command with a progress bar, without a worker."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import reweigh, settle
 from retrieval.models import Collection, Document
 
-# Of so few, one after the other is read, with its progress: the embedder and the sandbox use the other cores.
+# Fewer files are read one by one, with progress within each: embedder and sandbox use the other cores.
 FEW_FILES = 8
 
-# Folders that hold no documents of anyone's.
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
 
-# A picture of fewer holds no page of text.
+# A smaller picture contains no page of text.
 SMALLEST_PICTURE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A file on disk (``path``), or text that came in another way (``data``), as it will be submitted."""
+    """A file on disk (``path``), or text from elsewhere (``data``), to be submitted."""
 
     source: str
     path: Path | None = None
@@ -42,7 +41,7 @@ class Submitted:
     title: str = ""
 
     def read(self) -> bytes:
-        """The content. Raises: OSError, DocumentRejected for a file too large to be read at all."""
+        """Return the content. Raises: OSError, or DocumentRejected for a file above the size limit."""
         if self.path is None:
             return self.data
         check_size(self.source, self.path.stat().st_size)
@@ -51,8 +50,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What came of a batch; ``failures`` are (source, sentence) pairs,
-    ``skipped`` files of folders that are no documents."""
+    """The result of a batch.
+
+    ``failures`` are (source, sentence) pairs; ``skipped`` are files in folders that are no documents.
+    """
 
     added: int = 0
     unchanged: int = 0
@@ -73,10 +74,9 @@ def ingest_paths(
     *,
     at_once: int = 1,
 ) -> Counts:
-    """Submit and read everything at ``paths``, so many files ``at_once``; one file's failure does not stop the others.
-    Progress goes to ``output``.
+    """Submit and read all files at ``paths``, ``at_once`` in parallel; a file's failure does not stop the others.
 
-    Raises: FileNotFoundError before anything is read when a path does not exist.
+    Progress goes to ``output``. Raises: FileNotFoundError before anything is read if a path does not exist.
     """
     started = time.monotonic()
     counts = Counts()
@@ -90,7 +90,7 @@ def ingest_paths(
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
         bar.show(source[:60], number, total, task="files")
-        # The first documents decide how long a passage is taken to be. Seen early, it is put right while they are few.
+        # The first documents set the reference passage length. An early correction is cheap, while passages are few.
         if number == reweighed_at:
             reweigh(collection)
             reweighed_at *= 4
@@ -122,7 +122,10 @@ def _read_in_turn(
 def _read_in_threads(
     read: Callable[[Submitted], Counts], files: Iterable[Submitted], threads: int
 ) -> Iterator[tuple[str, Counts]]:
-    """The source and the counts of each file, as they are read. Interrupted, what is being read is read to its end."""
+    """Yield the source and the counts of each file in order of completion.
+
+    Files in progress are finished on interruption.
+    """
 
     def work(file: Submitted) -> tuple[str, Counts]:
         try:
@@ -145,7 +148,7 @@ def _read_in_threads(
 
 
 def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Progress | None = None) -> Counts:
-    """Raises: RagsiteError when not this file, but the site, cannot be written to."""
+    """Submit and read one file. Raises: RagsiteError if the site, and not this file, cannot be written to."""
     try:
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
@@ -166,7 +169,7 @@ def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Pr
 
 
 def _read_members(document: Document) -> Iterator[Document]:
-    """What came in an archive or a mail, read too; what another process reads is left to it."""
+    """Read and yield the members of an archive or mail, without members that another process reads."""
     for pk in document.members.filter(status=Document.Status.PENDING).order_by("pk").values_list("pk", flat=True):
         if (member := ingestion.ingest(pk)) is not None:
             yield member
@@ -174,7 +177,7 @@ def _read_members(document: Document) -> Iterator[Document]:
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:
-    """The files at the paths, folders searched through in name order; a BEIR corpus yields a document a line.
+    """Yield the files at the paths, folders recursively in name order; a BEIR corpus yields one document per line.
 
     Raises: FileNotFoundError.
     """
@@ -195,7 +198,7 @@ def find(paths: Iterable[Path]) -> Iterator[Submitted]:
 
 
 def read_beir_corpus(path: Path) -> Iterator[Submitted]:
-    """The documents of a BEIR ``corpus.jsonl``: one JSON object a line with `_id`, `title` and `text`."""
+    """Yield the documents of a BEIR ``corpus.jsonl``: one JSON object per line with `_id`, `title` and `text`."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -219,7 +222,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """The files of a folder, and whether each is a document."""
     has_pages = any(is_page(path.name) for path in _walk(folder))
     for path in _walk(folder):
         serves = serves_pages(path.relative_to(folder).as_posix(), has_pages=has_pages)

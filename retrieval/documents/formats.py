@@ -1,8 +1,8 @@
-"""The formats of files: which one a file has, and what is said of those that are not read. PURE.
+"""Detect file formats, and name unsupported formats. PURE.
 
-To add a format, write a module with a function that extracts its text, and one :class:`Format` in ``known``,
-or :func:`register` it. Detection, extraction, the source viewer, the upload form and the messages follow from it; a
-test compares ``docs/formats.md`` with it.
+To add a format, write a module with a function that extracts its text, and add one :class:`Format` to ``KNOWN_FORMATS``
+or :func:`register` it. Detection, viewer, upload form and messages follow from it; a test compares ``docs/formats.md``
+with it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from retrieval.media_types import (
     ZIP,
 )
 
-# Extensions by media type.
+# Media type -> file extensions.
 SOURCE_CODE = {
     "text/x-python": "py pyi",
     "text/javascript": "js mjs cjs jsx",
@@ -87,7 +87,7 @@ SOURCE_CODE = {
 }
 
 
-# A Word document holds a few dozen; Word itself refuses far fewer.
+# A Word document has a few dozen entries; Word itself rejects far fewer than this.
 _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
@@ -108,7 +108,7 @@ _RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3
 
 
 class View(Enum):
-    """How the source viewer shows the text of a document."""
+    """The source viewer's ways to show the text of a document."""
 
     MARKDOWN = "laid out from its Markdown"
     CONVERTED = "laid out from the Markdown it is converted to"
@@ -123,20 +123,20 @@ class View(Enum):
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file, and what they hold if they are an archive."""
+    """The bytes of a file, and its entries if it is an archive."""
 
     data: bytes
     filename: str
 
     @cached_property
     def archive_names(self) -> frozenset[str]:
-        """The names in a ZIP archive, none for other files.
+        """Return the names in a ZIP archive; empty for other files.
 
-        Raises: DocumentRejected for a damaged archive, and for one of too many files.
+        Raises: DocumentRejected for a damaged archive, or one with too many files.
         """
         if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return frozenset()
-        # Counted before the directory is read: an entry costs a hundred times its bytes. Each entry has this mark.
+        # Entries are counted before the directory is read: a parsed entry costs a hundred times its bytes.
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
@@ -152,7 +152,7 @@ class Content:
 
     @cached_property
     def archive_type(self) -> str:
-        """The media type that an OpenDocument file or a book says it has; empty for other files."""
+        """Return the media type that an OpenDocument file or an EPUB declares; empty for other files."""
         if "mimetype" not in self.archive_names:
             return ""
         try:
@@ -167,13 +167,12 @@ Recogniser = Callable[[Content], bool]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file.
+    """A file format.
 
-    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). A format is read when it has an
-    ``extractor``, "package.module:function": the module is imported when it is first needed. ``recognise`` tells the
-    format by its bytes, whatever the name of the file; ``recognise_text`` is asked only for a file that is plain text
-    by its name. The extractor of one that ``may_be_scanned`` also takes the pages that were recognised on their
-    pictures. ``refusal`` is said of a file of a format that is not read, instead of the usual sentence.
+    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor``,
+    "package.module:function", is imported at its first use; a format without one is unsupported, and ``refusal``
+    replaces the usual message. ``recognise`` detects the format by its bytes; ``recognise_text`` is used only for files
+    that are plain text by name. An extractor with ``may_be_scanned`` also accepts recognised pages.
     """
 
     kind: str
@@ -188,9 +187,6 @@ class Format:
     refusal: str = ""
 
 
-# How formats are recognised ------------------------------------------------------------------------------------------
-
-
 def begins_with(*signatures: bytes) -> Recogniser:
     return lambda content: content.data.startswith(signatures)
 
@@ -200,7 +196,7 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Recognise an archive or an Office file by its name: the same names are used for keys and other texts."""
+    """Recognise an archive or Office file by its extension, which text files such as keys also use."""
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
@@ -211,7 +207,7 @@ def declares(*media_types: str) -> Recogniser:
 
 
 def is_pdf(content: Content) -> bool:
-    # Something may stand before the mark, but not the beginning of a text that only mentions it.
+    # Other bytes may precede the mark, but not the start of a text that only mentions it.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
 
@@ -219,7 +215,7 @@ _MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
 def is_html(content: Content) -> bool:
-    """Whether an HTML page begins here, after white space, an XML declaration and comments."""
+    """Return whether the data begin with an HTML page, after white space, an XML declaration and comments."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
         left = left.partition(b">")[2].lstrip()
@@ -229,23 +225,22 @@ def is_html(content: Content) -> bool:
 
 
 def is_pointer(data: bytes) -> bool:
-    """Whether the bytes only say where Git LFS keeps the file."""
+    """Return whether the bytes are a Git LFS pointer instead of the file."""
     return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
 def is_saved_page(content: Content) -> bool:
-    """Whether a page saved with its pictures begins here, in the form of a mail, which it is not by its name."""
+    """Return whether this is a saved page in a mail's format whose name is not a mail's."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
-    return not is_mail_by_name and bool(_RELATED.search(_mail_headers(content.data)))
+    return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
 
 def is_mail(content: Content) -> bool:
-    headers = _mail_headers(content.data)
+    headers = _read_mail_headers(content.data)
     return bool(_MIME_HEADER.search(headers)) and len(_MAIL_HEADER.findall(headers)) > 1
 
 
-def _mail_headers(data: bytes) -> bytes:
-    """Return the lines before the first empty one if the first of them is a header; else nothing."""
+def _read_mail_headers(data: bytes) -> bytes:
     begin = data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     return re.split(rb"\r?\n\r?\n", begin, maxsplit=1)[0] if re.match(rb"[A-Za-z][\w-]*:", begin) else b""
 
@@ -263,14 +258,14 @@ def is_text_table(data: bytes) -> bool:
 
 
 def is_workbook(content: Content) -> bool:
-    """Return whether an Excel workbook is packed here; some programs choose another folder, or write ``xl\\``."""
+    """Return whether this is an Excel workbook; some programs use another folder, or write ``xl\\``."""
     names = content.archive_names
     has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
     return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
 
 
 def is_old_workbook(content: Content) -> bool:
-    """Return whether an Excel workbook is the file itself, not part of a Word document or a presentation."""
+    """Return whether the file itself is an old Excel workbook, not one embedded in a Word document or presentation."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -282,12 +277,11 @@ def is_old_workbook(content: Content) -> bool:
 _IN = "retrieval.documents.extraction."
 
 
-def _refused(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
-    """A format that is recognised, and refused with what to do instead."""
+def _refuse(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
     return Format(kind, tuple(extensions.split()), recognise=recognise, refusal=f"{kind}: {advice} and upload that.")
 
 
-def _picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
+def _make_picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
     extractor = _IN + "pdf:extract_picture"
     return Format(kind, extensions, media_type, label, extractor, View.PRINTED, recognise, may_be_scanned=True)
 
@@ -385,11 +379,11 @@ KNOWN_FORMATS = (
         "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
         ole_holds("__properties_version1.0"),
     ),
-    _picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
-    _picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
-    _picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
-    _picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
-    _picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
+    _make_picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
+    _make_picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
+    _make_picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
+    _make_picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
+    _make_picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
     PLAIN_TEXT,
     Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", View.CONVERTED),
     Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
@@ -400,14 +394,14 @@ KNOWN_FORMATS = (
         Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
-    # Formats that are not read. They are recognised so that the message can name them.
+    # These formats are detected so that the message can name them.
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
-    _refused("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
-    _refused("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
-    _refused("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
-    _refused("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
-    _refused("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
-    # Every other archive; an empty one holds no names.
+    _refuse("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
+    _refuse("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
+    _refuse("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
+    _refuse("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
+    _refuse("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
+    # This matches every other archive; an empty archive has no names.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
         begins_with(b"PK\x03\x04", b"PK\x05\x06"),
@@ -417,13 +411,13 @@ KNOWN_FORMATS = (
         recognise=ole_holds("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
-    _refused("a OneNote section", "one onetoc2", "export it as Word or PDF"),
-    _refused("a Publisher file", "", "export it as PDF", packed_as("pub")),
-    _refused("a Project plan", "mpp", "export it as Excel or PDF"),
-    _refused("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
-    _refused("an Office file of another program", "", "export it as PDF", begins_with(OLE)),
+    _refuse("a OneNote section", "one onetoc2", "export it as Word or PDF"),
+    _refuse("a Publisher file", "", "export it as PDF", packed_as("pub")),
+    _refuse("a Project plan", "mpp", "export it as Excel or PDF"),
+    _refuse("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
+    _refuse("an Office file of another program", "", "export it as PDF", begins_with(OLE)),
     Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
-    _refused(
+    _refuse(
         "a HEIC or AVIF image", "heic heif avif", "save it as JPEG or PNG",
         lambda content: bool(_HEIC.match(content.data)),
     ),
@@ -447,51 +441,47 @@ _formats: list[Format] = list(KNOWN_FORMATS)
 
 
 def register(*formats: Format) -> None:
-    """Add formats. They are asked in their order, and before all that were registered earlier."""
+    """Add formats. They are tried in order, before all formats registered earlier."""
     _formats[:0] = formats
 
 
 def read_formats() -> list[Format]:
-    """The formats that are read."""
     return [known for known in _formats if known.extractor]
 
 
 def of_media_type(media_type: str) -> Format | None:
-    """The format with this media type; None for a document that was not read yet, or whose format is gone."""
+    """Return the format of this media type; None for a document not yet read, or of a removed format."""
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
 def view_of(media_type: str) -> View:
-    """How the viewer shows a document; as text when its format is not known."""
     known = of_media_type(media_type)
     return known.view if known else View.TEXT
 
 
 def page_unit(media_type: str) -> str:
-    """What a page of the document is: "slide" or "page"."""
     return "slide" if view_of(media_type) is View.SLIDES else "page"
 
 
 def is_code(media_type: str) -> bool:
-    """Whether the text is source code or data, none of whose lines is prose."""
+    """Return whether the text is source code or data, without lines of prose."""
     return view_of(media_type) is View.CODE or media_type == JSON
 
 
 def list_supported() -> str:
-    """The labels of the formats that are read, as part of a sentence."""
     *labels, last = dict.fromkeys(known.label for known in read_formats())
     return f"{', '.join(labels)} and {last}"
 
 
 def accepted_files() -> str:
-    """The value of the attribute ``accept`` of a file input. Text files have many names, so it accepts all of them."""
+    """Return the ``accept`` attribute of a file input. Text files have many names, so it accepts all of them."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
 def detect(data: bytes, filename: str) -> Format:
-    """The format by which ``data`` is read: by content first, by name second.
+    """Return the format of ``data``, by content first and by name second.
 
-    Raises: DocumentRejected for a format that is not read, and for a name that promises another content.
+    Raises: DocumentRejected for an unsupported format, and for a name that contradicts the content.
     """
     content = Content(data, filename)
     if by_content := next((known for known in _formats if known.recognise and known.recognise(content)), None):
@@ -500,13 +490,13 @@ def detect(data: bytes, filename: str) -> Format:
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
-    # Programs export pages under the names of old Office files.
+    # Some programs export pages under the extensions of old Office files.
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
     if found and found.media_type == XLS and is_text_table(data):
-        # Programs that export web pages or delimited text name them so that Excel opens them.
+        # Some programs name exported web pages or delimited text .xls so that Excel opens them.
         return found
-    # A file of a format that its bytes tell is never taken for one by its name alone.
+    # A format that is detectable by its bytes is never accepted by name alone.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
@@ -520,7 +510,6 @@ def detect(data: bytes, filename: str) -> Format:
 
 
 def _reject(known: Format, filename: str) -> DocumentRejected:
-    """The refusal of a file of a format that is not read."""
     return DocumentRejected(
         f"{filename} is {known.refusal}"
         if known.refusal
@@ -529,7 +518,7 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Files of folders and archives that are no documents: what serves pages, and pictures that cannot be read.
+# Files in folders and archives that are no documents: files that serve pages, and unreadable pictures.
 _OF_PAGES = frozenset(
     """
     .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
@@ -538,11 +527,11 @@ _OF_PAGES = frozenset(
 _PAGES = frozenset({".html", ".htm", ".xhtml", ".md", ".mdx", ".rst", ".adoc"})
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
-# Where pages keep the pictures that they show, such as screenshots.
+# Folders where pages store the pictures that they show, such as screenshots.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
 
 
-# What programs leave behind for themselves, and what editors keep of the version before.
+# Private files of programs, and backups of editors.
 _LITTER = re.compile(
     r"(?:^|/)(?:__MACOSX|\.DS_Store|\._[^/]*|(?:eh)?thumbs\.db|desktop\.ini|~\$[^/]*|~WRL\d+\.tmp|\.~lock\.[^/]*|#[^/]*#"
     r"|[^/]*~|[^/]*\.(?:bak|sw[op]))(?:/|$)",
@@ -551,19 +540,20 @@ _LITTER = re.compile(
 
 
 def is_litter(name: str) -> bool:
-    """Whether a file of folders and archives is no document: left behind by a program, for itself."""
+    """Return whether a file in a folder or archive is a program's private file instead of a document."""
     return bool(_LITTER.search(name))
 
 
 def is_page(name: str) -> bool:
-    """Whether a file of this name is a page, which may show other files of its folder."""
+    """Return whether the name is a page's, which may show other files of its folder."""
     return PurePosixPath(name).suffix.lower() in _PAGES
 
 
 def serves_pages(name: str, *, has_pages: bool) -> bool:
-    """Whether a file only serves how pages look: a style sheet, a font, a logo, an icon, a picture that cannot be read.
-    Where there are pages, so do the pictures in the folders that are usual for them. ``name`` is a path relative to the
-    folder that is read.
+    """Return whether a file only serves the look of pages: a style sheet, font, logo, icon or unreadable picture.
+
+    If the folder ``has_pages``, pictures in the usual picture folders count too. ``name`` is a path relative to the
+    folder.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

@@ -1,8 +1,8 @@
-"""From an uploaded file to searchable passages.
+"""Convert uploaded files to searchable passages.
 
 A document's row is its job (see `core.jobs`): PENDING until a worker leases it, PROCESSING while that
-worker works, then READY or FAILED. The final transaction checks the lease, so that a worker believed dead cannot write
-over its successor.
+worker works, then READY or FAILED. The final transaction checks the lease, so that a worker believed dead cannot
+overwrite its successor's result.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Of the progress of a scan; the rest is for its passages.
+# Share of a scan's progress for OCR; the rest is for its passages.
 RECOGNITION_PERCENT = 90
 _WORD = re.compile(r"\w")
 
@@ -64,10 +64,9 @@ Recognised = tuple[int, float | None]
 
 
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
-    """The text of the document's file, and its pages that are pictures with the confidence of each; they are recognised
-    where that is installed.
+    """Return the text of the document's file, and its scanned pages with the OCR confidence of each.
 
-    Raises: DocumentRejected, TurnPostponed.
+    Scanned pages are recognised if OCR is installed. Raises: DocumentRejected, TurnPostponed.
     """
     with document.file.open("rb") as file:
         data = file.read()
@@ -88,7 +87,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
                 data,
                 numbers,
                 is_picture=extracted.media_type != PDF,
-                told=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
+                on_progress=lambda done, total: _keep_progress(document, RECOGNITION_PERCENT * done // total),
                 seconds=settings.OCR_TURN_SECONDS if turn.ends else None,
             )
             read_pages = [
@@ -106,36 +105,34 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
 
 
 def _keep_progress(document: Document, percent: int) -> None:
-    """Raises: LeaseLost."""
+    """Store the progress and the heartbeat. Raises: LeaseLost."""
     if not document.write(progress_percent=percent, heartbeat_at=Now()):
         raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
 
 logger = logging.getLogger(__name__)
 
-# How long a document waits while the site itself is not able to read any.
+# A document waits this long while the site itself cannot read any.
 SITE_AWAITED = timedelta(minutes=1)
-# Texts embedded between two looks at the clock: small enough for a lively progress bar, large enough to keep cores
-# busy.
+# Texts embedded between two heartbeats: small enough for a lively progress bar, large enough to keep cores busy.
 EMBEDDING_BATCH = 64
-# For embedders that could read more: longer passages say several things at once, and their vector none of them well.
+# Limit for embedders with longer inputs: the vector of a longer passage with several topics matches none of them well.
 LARGEST_CHUNK_TOKENS = 350
-# More takes more than a second or two to cut and to embed.
+# Larger documents take more than a second or two to cut and to embed.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# Hears how many passages are embedded, and of how many.
+# Receives the number of embedded passages and the total.
 Progress = Callable[[int, int], None]
 
 
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
-    """Read the document and make its passages searchable; None when there was nothing to lease.
+    """Read the document and make its passages searchable; return None if no lease was available.
 
-    With ``takes_turns``, which a worker asks for, a document that takes long waits for its turn among the slow ones.
-
-    Whatever goes wrong is on the row afterwards: FAILED with a message when another attempt cannot help, else PENDING
-    with the time of the next one. The passages of the version before stay in service.
+    If ``takes_turns`` (set by workers), a slow document waits for its turn among the slow ones. Errors are recorded in
+    the row: FAILED if another attempt cannot help, else PENDING with the time of the next attempt. The passages of the
+    previous version stay searchable.
     """
     document = _lease(document_id)
     if document is None:
@@ -236,7 +233,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
 
 
 def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChunk]:
-    """Raises: DocumentRejected for a document without text, and for one that would be too many passages."""
+    """Return the passages. Raises: DocumentRejected for a document without text, or with too many passages."""
     embedder = embedder_choice.embedder()
     text_chunks = chunking.chunk(extracted, embedder.count_tokens, min(embedder.max_tokens, LARGEST_CHUNK_TOKENS))
     if not text_chunks:
@@ -250,7 +247,7 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChun
 
 
 def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Which passages, by their index, have no vector that can be kept: each stored one serves once."""
+    """Return the indices of passages without a reusable vector; each stored vector is reused once."""
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
@@ -272,7 +269,7 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """What is written of each passage: ``vectors`` are those of the ``fresh`` ones, in the same order."""
+    """Return the chunks to store; ``vectors`` belong to the ``fresh`` passages, in the same order."""
     tokens = embedder_choice.embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = backends.question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]
@@ -289,7 +286,7 @@ def _make_chunks(
             content=chunk.text,
             content_hash=hashes[index],
             token_count=tokens[index],
-            # A passage that is kept keeps its questions too: a model need not write them again.
+            # An unchanged passage keeps its questions: a model need not write them again.
             questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
             if questions and index in is_fresh
             else (),
@@ -301,7 +298,6 @@ def _make_chunks(
 
 
 def _embed(document: Document, texts: list[str], progress: Progress | None) -> list[Vectors]:
-    """One vector a text, in order; progress goes to the caller and to the document's row."""
     embedder = embedder_choice.embedder()
     vectors: list[Vectors] = []
     for start in range(0, len(texts), EMBEDDING_BATCH):

@@ -1,7 +1,7 @@
-"""Questions that a passage answers, written by a language model behind OpenAI's chat-completions protocol.
+"""Generate questions that a passage answers, with a language model behind OpenAI's chat-completions protocol.
 
-A passage for which the model gives nothing usable has no questions, with a word in the log and in a metric; ingestion
-never fails for it. A model that keeps failing is not asked again for each of a thousand passages.
+A passage without usable questions is logged and counted; ingestion never fails for it. A circuit breaker stops requests
+to a failing model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 MAX_QUESTIONS = 2
 LONGEST_PASSAGE_CHARACTERS = 6000
 LONGEST_QUESTION_CHARACTERS = 200
-# After this many failures in a row the model is not asked for a while.
+# After this many consecutive failures, the model is not called for this time.
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
@@ -54,7 +54,7 @@ _COPIED_MARK = re.compile(r"\^[0-9a-f]{4}\^")
 
 
 class ModelQuestions:
-    """Implements ``QuestionGenerator``."""
+    """Question generator that calls a chat model; implements ``QuestionGenerator``."""
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 30.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
@@ -65,7 +65,7 @@ class ModelQuestions:
         language = language or detect_language(text)
         try:
             with self._breaker.call(ModelFailed):
-                answer = self._model.complete(_messages(text, heading_path, language), response_format=_SCHEMA)
+                answer = self._model.complete(_build_messages(text, heading_path, language), response_format=_SCHEMA)
             return _parse_questions(answer, language)
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
@@ -74,8 +74,8 @@ class ModelQuestions:
         return []
 
 
-def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
-    """Chat messages with the passage fenced by a mark that no document can know beforehand."""
+def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
+    """Return chat messages with the passage fenced by a mark that no document can contain in advance."""
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
     mark = new_mark([passage])
@@ -87,10 +87,9 @@ def _messages(text: str, heading_path: Sequence[str], language: str) -> list[dic
 
 
 def _parse_questions(answer: str, language: str) -> list[str]:
-    """The usable questions of the model's answer; empty when it says that there are none.
+    """Return the usable questions of the model's answer; empty if the model gives none.
 
-    One that is no question, too long, or in another language is left out. Raises: ModelFailed when none of those given
-    is left, or the answer has another form.
+    Raises: ModelFailed if none of the given questions is usable, or the answer has another form.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:
@@ -112,7 +111,7 @@ def _is_usable(question: str, language: str) -> bool:
     return (
         question.endswith("?")
         and len(question) <= LONGEST_QUESTION_CHARACTERS
-        # Neither an address nor an order to a model becomes part of the index.
+        # The index must contain neither addresses nor orders to a model.
         and "://" not in question
         and not match_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)

@@ -1,4 +1,4 @@
-"""Uploaded files in a bucket of S3, or of a server that speaks its protocol."""
+"""Store uploaded files in a bucket of S3 or of a compatible server."""
 
 from __future__ import annotations
 
@@ -24,31 +24,30 @@ NOT_FOUND = 404
 
 
 @contextmanager
-def _asking(name: str) -> Iterator[None]:
+def _translate_errors(name: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
         status, code = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"), error.response["Error"]["Code"]
         if status == NOT_FOUND and code != "NoSuchBucket":
             raise FileNotFoundError(name) from error
-        raise _unavailable(error) from error
+        raise _report_unavailable(error) from error
     except BotoCoreError as error:
-        raise _unavailable(error) from error
+        raise _report_unavailable(error) from error
 
 
-def _asked(method: Callable[..., Any]) -> Any:
+def _with_translated_errors(method: Callable[..., Any]) -> Any:
     def ask(self: S3Storage, name: str, *more: Any) -> Any:
-        with _asking(name):
+        with _translate_errors(name):
             return method(self, name, *more)
 
     return ask
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]
-    """A bucket as django-storages has it, but read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
+    """django-storages' bucket storage, with files read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
 
-    Every method raises FilesUnavailable when the server is away or refuses, and FileNotFoundError for a file that is
-    not there.
+    Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
     """
 
     def get_default_settings(self) -> dict[str, Any]:
@@ -67,21 +66,21 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
         super().__init__(**options)
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
-        with _asking(name):
+        with _translate_errors(name):
             body = self.bucket.Object(self._normalize_name(name)).get()["Body"].read()
         return ContentFile(body, name=name)
 
-    _save = _asked(S3Storage._save)
-    delete = _asked(S3Storage.delete)
-    exists = _asked(S3Storage.exists)
-    size = _asked(S3Storage.size)
+    _save = _with_translated_errors(S3Storage._save)
+    delete = _with_translated_errors(S3Storage.delete)
+    exists = _with_translated_errors(S3Storage.exists)
+    size = _with_translated_errors(S3Storage.size)
 
     def check(self) -> None:
-        """Raises: FilesUnavailable when the bucket does not answer or may not be used."""
-        with _asking(self.bucket_name):
+        """Check the bucket. Raises: FilesUnavailable if it does not answer or access is denied."""
+        with _translate_errors(self.bucket_name):
             self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 
 
-def _unavailable(error: Exception) -> FilesUnavailable:
+def _report_unavailable(error: Exception) -> FilesUnavailable:
     logger.error("The storage of the files does not serve: %s", error)
     return FilesUnavailable(_("The storage of the files does not answer. Please try again in a minute."))

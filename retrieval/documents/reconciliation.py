@@ -1,10 +1,9 @@
-"""The nightly check: whether what search reads agrees with the passages, the documents and the files; and its repair.
+"""Check nightly whether the search index agrees with passages, documents and files, and repair it.
 
-Ingestion writes them in one transaction, so that they agree by construction; a restored backup, a script, or a fault
-may still set them apart, and search would go on with wrong scores and missing passages without a word. A check reads
-one snapshot and locks nothing. A repair works while others write: every step looks again under the locks that writers
-take (documents before statistics, statistics in one order). What belongs to a document's text is made anew by reading
-its file; the old passages serve until then. A file that is gone cannot be repaired.
+Ingestion writes them in one transaction; after a restored backup, a script or a fault, search would silently have wrong
+scores and missing passages. A check reads one snapshot and locks no rows. A repair works while others write: each step
+checks again under the locks of writers (documents before statistics, statistics in one order). A document with wrong
+text is read again from its file; its old passages stay searchable until then.
 """
 
 from __future__ import annotations
@@ -32,18 +31,17 @@ from retrieval.models.chunk import IndexCheck
 
 logger = logging.getLogger(__name__)
 
-# Of the results of checks.
 CHECKS_KEPT = 30
-# Files are stored before the row that names them is committed: a young one may be about to get its row.
+# A file is stored before the commit of its row, so a newer file may be about to get its row.
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Sums of the same lengths in another order.
+# Sums of the same lengths in another order may differ by this much.
 LENGTH_TOLERANCE = 1e-6
 
 
 class ProblemKind(models.TextChoices):
-    """What can disagree."""
+    """The kinds of disagreement."""
 
     MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
@@ -59,9 +57,9 @@ class ProblemKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """``count`` disagreements of one kind, in one collection (its slug; empty when they belong to none).
+    """Disagreements of one kind in one collection.
 
-    ``examples`` names a few: ids, words or file names, as the kind has it.
+    ``collection`` is a slug, empty if they belong to none. ``examples`` has a few ids, words or file names.
     """
 
     kind: ProblemKind
@@ -72,31 +70,31 @@ class Inconsistency:
 
 
 def check() -> list[Inconsistency]:
-    """All that disagrees, collection by collection; empty when nothing does.
+    """Return all disagreements, collection by collection.
 
-    Must not run inside a transaction: it reads one snapshot, so that writers at work do not look like faults.
-    Raises: ImproperEmbedder when the stored vectors are not the configured embedder's.
+    Must not run inside a transaction: it reads one snapshot, so that concurrent writes do not look like faults.
+
+    Raises: ImproperEmbedder if the stored vectors are not the configured embedder's.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        # Of what a worker is clearing away, nothing is kept in step.
+        # Collections that a worker is clearing are not kept consistent.
         for collection in Collection.objects.exclude(draft__status__in=Draft.ENDED).order_by("slug"):
-            found += ((kind, collection.slug, names) for kind, names in _look_at(collection, embedder.pk))
+            found += ((kind, collection.slug, names) for kind, names in _check_collection(collection, embedder.pk))
         found.append((ProblemKind.ORPHANED_FILES, "", orphaned_files()))
     return [
         Inconsistency(kind, slug, len(names), tuple(map(str, names[:EXAMPLES]))) for kind, slug, names in found if names
     ]
 
 
-def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Sequence[Any]]]:
-    """Each kind of problem with what has it in the collection."""
+def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tuple[ProblemKind, Sequence[Any]]]:
     chunks = Chunk.objects.filter(collection=collection)
     own = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=embedder_id)
-    yield ProblemKind.MISSING_VECTORS, _ids(chunks.filter(~Exists(own)))
-    number, total_length = _count(collection)
+    yield ProblemKind.MISSING_VECTORS, _list_ids(chunks.filter(~Exists(own)))
+    number, total_length = _count_passages(collection)
     kept = CollectionStatistics.objects.filter(pk=collection.pk).first() or CollectionStatistics()
     if kept.chunks != number or abs(kept.total_length - total_length) > LENGTH_TOLERANCE * max(1.0, total_length):
         stored = f"{kept.chunks} passages of length {kept.total_length:g}, counted {number} of {total_length:g}"
@@ -113,14 +111,17 @@ def _look_at(collection: Collection, embedder_id: int) -> Iterator[tuple[Problem
 
 
 def unfit_documents(collection: Collection) -> list[int]:
-    """Ids of the documents that no worker is about to write and whose text was not read from the file they have now,
-    or whose passages are more or fewer than were written; and of ready documents with a file and without a passage."""
+    """Return the ids of documents whose text or passages do not fit their current file, except queued ones.
+
+    The text is of another file version, the number of passages is wrong, or a ready document with a file has no
+    passages.
+    """
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
     unfit = {
-        *_ids(ready.exclude(text__content_hash=F("content_hash"))),
-        *_ids(ready.filter(chunks=None).exclude(file="")),
+        *_list_ids(ready.exclude(text__content_hash=F("content_hash"))),
+        *_list_ids(ready.filter(chunks=None).exclude(file="")),
     }
     counted = dict(Chunk.objects.filter(document__in=settled).order_by().values_list("document").annotate(Count("pk")))
     promised = settled.values_list("pk", "chunk_count")
@@ -128,7 +129,7 @@ def unfit_documents(collection: Collection) -> list[int]:
 
 
 def has_whole_file(document: Document) -> bool:
-    """Whether the document's file is there, as long as it was when it was uploaded."""
+    """Return whether the document's file exists with the size it had at upload."""
     try:
         return bool(document.file) and document.file.size == document.size_bytes
     except FileNotFoundError:
@@ -136,8 +137,10 @@ def has_whole_file(document: Document) -> bool:
 
 
 def orphaned_files() -> list[str]:
-    """Names of stored uploads that no document names, sorted, an hour old or more; none of a bucket, which another site
-    may use too."""
+    """Return the sorted names of stored uploads without a document, at least an hour old.
+
+    Empty for a bucket, which another site may share.
+    """
     storage = document_files()
     if not isinstance(storage, FileSystemStorage):
         return []
@@ -161,7 +164,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Only the rows that differ are written; lexemes are taken in one order, as by every writer.
+# Only rows that differ are written; every writer locks lexemes in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}
@@ -176,20 +179,19 @@ _COUNT_LEXEMES = f"""
 """
 
 
-def _ids(rows: QuerySet[Any]) -> list[int]:
+def _list_ids(rows: QuerySet[Any]) -> list[int]:
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def _count(collection: Collection) -> tuple[int, float]:
-    """Number and total length of the collection's passages."""
+def _count_passages(collection: Collection) -> tuple[int, float]:
     counted = Chunk.objects.filter(collection=collection).aggregate(Count("pk"), length=models.Sum("length"))
     return counted["pk__count"], counted["length"] or 0.0
 
 
 def repair_found(found: Sequence[Inconsistency]) -> None:
-    """Repair what can be repaired of the kinds and collections that were found.
+    """Repair the kinds and collections that were found.
 
-    Raises: EmbeddingFailed, after all else is repaired, when passages without a vector could not be embedded.
+    Raises: EmbeddingFailed, after all other repairs, if passages without a vector could not be embedded.
     """
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
@@ -209,13 +211,13 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             for pk in unfit_documents(collection):
                 _read_again(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
-        # The check has made sure that the configured embedder is the one that is searched: it stays so.
+        # The check has ensured that searches use the configured embedder, so it stays active.
         reembed(lambda *_: None)
 
 
 def recount(statistics: CollectionStatistics) -> None:
-    """Count the collection's passages and their words anew, while writers to it wait."""
-    statistics.chunks, statistics.total_length = _count(statistics.collection)
+    """Count the collection's passages and lexemes again while its writers wait."""
+    statistics.chunks, statistics.total_length = _count_passages(statistics.collection)
     chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
     statistics.configurations = " ".join(
         chunks.order_by("configuration").values_list("configuration", flat=True).distinct()
@@ -228,27 +230,27 @@ def recount(statistics: CollectionStatistics) -> None:
 
 @transaction.atomic
 def _read_again(pk: int) -> None:
-    """Have a document read again whose text and passages do not fit, if its file is there to be read."""
+    """Queue a document for reading again if its text and passages disagree and its file exists."""
     document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # Without its fingerprint no passage of it is taken for unchanged.
+        # An empty fingerprint makes ingestion replace all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue(document)
         return
     logger.warning("Document %s cannot be read again, its file is gone or damaged: upload it again.", pk)
-    # What is there is what can be served.
+    # The existing passages are all that can be searched.
     document.chunk_count = document.chunks.count()
     document.save(update_fields=["chunk_count"])
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
-    """What :func:`check` found, each with whether it was repaired; the result is kept as an :class:`IndexCheck`.
+    """Return the result of :func:`check`, and store it as an :class:`IndexCheck`.
 
-    With ``repair``, what was found is repaired and checked again: ``repaired`` is what the second check says.
+    If ``repair`` is set, repair and check again: ``repaired`` is the result of the second check.
 
-    Raises: ImproperEmbedder, and EmbeddingFailed when passages without a vector could not be embedded.
+    Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.
     """
     started = time.perf_counter()
     found = check()
@@ -269,7 +271,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def last_counts() -> dict[str, int]:
-    """What the last check found and did not repair, by kind; 0 for what it did not find, empty before the first one."""
+    """Return the unrepaired disagreements of the last check by kind, 0 for none; empty before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

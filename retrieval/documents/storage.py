@@ -1,5 +1,4 @@
-"""Where uploaded files are kept: a folder, where a file is whole or not there, or a bucket
-(`retrieval.documents.object_storage`)."""
+"""Store uploaded files in a folder, where no file is partial, or in a bucket (`retrieval.documents.object_storage`)."""
 
 from __future__ import annotations
 
@@ -12,19 +11,18 @@ from retrieval.models import Document
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Django's own, which leaves no half-written file behind when the disk is full."""
+    """Django's file storage, without partial files after a full disk."""
 
     def _save(self, name: str, content: File[Any]) -> str:
         try:
             return super()._save(name, content)  # type: ignore[misc, no-any-return]
         except OSError:
-            # Names are random, so that none but the file that failed can have this one.
+            # Names are random, so only the failed file can have this name.
             self.delete(name)
             raise
 
 
 def document_files() -> Storage:
-    """The storage of the documents' files."""
     return Document.file.field.storage
 
 

@@ -1,4 +1,4 @@
-"""A file that is to be read: checked, stored as its document's current version, and enqueued for its turn."""
+"""Check a file, store it as its document's current version, and enqueue it."""
 
 from __future__ import annotations
 
@@ -38,26 +38,28 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A few slow documents never keep all workers from the quick ones: a document is slow once reading it took longer than
-# ``QUICK_SECONDS``, or when it holds very much text. At most ``SLOW_DOCUMENTS_AT_ONCE`` of those are read at the same
-# time; the others wait as PENDING, without an attempt counted. The rows say who has a turn: it is the slow documents
-# that are leased to a living worker.
+# Slow documents must not occupy all workers. A document is slow once reading it took longer than ``QUICK_SECONDS``, or
+# if it has very much text. At most ``SLOW_DOCUMENTS_AT_ONCE`` of them are leased to living workers; the others wait as
+# PENDING, without an attempt counted.
 
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
-# Whoever ends a turn calls the next; this is for when nobody did.
+# The end of a turn enqueues the next document; this delay applies if that failed.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
-# A command submits and reads in two steps: no worker comes between them. If the command died, one reads the document.
+# A command submits and reads in two steps. A worker reads the document only if the command died for this long.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
 class TurnPostponed(RagsiteError):
-    """The document waits for its turn; another worker will have it. For the log."""
+    """The document waits for its turn; another worker will read it. For the log."""
 
 
 class ReadingTurn:
-    """The turn of one leased document; ``takes_turns`` is False where no worker waits for it, as on a terminal.
-    ``ends`` says that it is to be given to another after a while."""
+    """The turn of one leased document.
+
+    ``takes_turns`` is False where no worker waits for the document, as on a terminal. ``ends`` means that the turn
+    passes to another document after a while.
+    """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
         self._document = document
@@ -67,11 +69,11 @@ class ReadingTurn:
             self.take()
 
     def is_wanted(self, elapsed_seconds: float) -> bool:
-        """Whether work that has taken so long goes on; False when the document has to wait for its turn."""
+        """Return whether work may continue after this time; False if the document must wait for its turn."""
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Take the turn. Raises: TurnPostponed if others come first."""
+        """Take the turn. Raises: TurnPostponed if all turns are taken."""
         if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
@@ -81,7 +83,7 @@ class ReadingTurn:
 
 
 def next_waiting() -> int | None:
-    """The id of the slow document that has waited longest."""
+    """Return the id of the slow document that has waited longest."""
     waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 
@@ -89,36 +91,36 @@ def next_waiting() -> int | None:
 def _take(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Two workers that both counted before either wrote would both have the last turn.
+            # Two workers that both counted before either wrote would both take the last turn.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
-        # Whether the lease was lost is checked when the text is saved.
+        # A lost lease is detected when the text is saved.
         document.held().update(is_slow=True)
         return True
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Fingerprint of all that shapes a passage beside its own text: passages with another fingerprint are made anew."""
+    """Return a fingerprint of all that shapes a passage besides its text; a new fingerprint replaces the passages."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        1,  # what was kept of token vectors until version 0.2: without it all documents would be read again
+        1,  # token-vector setting until version 0.2; its removal would read all documents again
         embedder.name,
         document.collection.text_search_configuration,
         *([document.language] if document.collection.text_search_configuration == TextSearchConfiguration.AUTO else []),
         title,
-        # A model's questions are worth another reading.
+        # New model questions are worth another reading.
         *([generator.name] if (generator := backends.question_generator()) else []),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def is_current(document: Document) -> bool:
-    """Whether the document's passages were made the way they would be made now."""
+    """Return whether the document's passages were made with the current settings."""
     embedder = Embedder.objects.filter(is_active=True).first()
     if embedder is None:
         return False
@@ -129,20 +131,20 @@ def is_current(document: Document) -> bool:
     ).exists()
 
 
-# Of archives and mails in each other.
+# Maximum nesting of archives and mails.
 MOST_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What became of a submitted file: its document, and whether there is anything to read."""
+    """A submitted file's document, and whether it must be read."""
 
     document: Document
     changed: bool
 
 
 def set_added_by(submission: Submission, user: Any) -> None:
-    """Note who handed in a document that nobody is noted for; a new version has its first one's."""
+    """Record who added the document if no user is recorded; a new version keeps the first user."""
     if submission.changed and getattr(user, "pk", None) is not None:
         Document.objects.filter(pk=submission.document.pk, added_by=None, origin=None).update(added_by=user)
 
@@ -160,21 +162,21 @@ def submit(
     enqueue: bool = True,
     origin: Source | None = None,
 ) -> Submission:
-    """Store a file as the current version of ``source``, to be ingested; an unchanged file is left alone.
+    """Store a file as the current version of ``source`` and queue it; an unchanged file is left alone.
 
-    A file that is handed in again with another title, address, language or other metadata has changed; one of a source
-    or an archive has not, because there these are given once and then edited here. ``parent`` is the archive or mail
-    that holds it, ``origin`` the source that it comes from by itself.
+    New metadata, title, address or language change an uploaded file, but not a file of a source or an archive, whose
+    data is given once and then edited here. ``parent`` is the archive or mail that contains the file, ``origin`` the
+    source that delivered it.
 
-    Raises: DocumentRejected when it is larger than the site accepts, the collection's documents may not be changed, the
-    document there came from elsewhere, or a member would take the place of one that is none of its parent's;
-    DiskFull when there is no room for it. Then neither a file nor a row is left.
+    Raises: DocumentRejected if the file is too large, the collection's documents may not be changed, the document came
+    from elsewhere, or a member would replace a document that is not its parent's; DiskFull. Then neither a file nor a
+    row remains.
     """
     check_size(source, len(data))
     check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
-    # Two uploads of a source that is new take turns here; there is no row of it yet that could be locked.
-    with disk.saving(), _new_files() as new_files, changing(collection.pk):
+    # A new source has no row to lock yet, so concurrent uploads take turns here.
+    with disk.saving(), _track_new_files() as new_files, changing(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
             _check_origin(document, origin)
@@ -183,7 +185,7 @@ def submit(
             and document.content_hash == content_hash
             and document.status == Document.Status.READY
             and is_current(document)
-            and (origin or parent or not _is_described_anew(document, title, url, language, metadata))
+            and (origin or parent or not _has_new_description(document, title, url, language, metadata))
         ):
             return Submission(document, changed=False)
         if document is None:
@@ -206,7 +208,7 @@ def submit(
     return Submission(document, changed=True)
 
 
-def _is_described_anew(
+def _has_new_description(
     document: Document, title: str, url: str, language: str, metadata: dict[str, object] | None
 ) -> bool:
     given = {"title": title, "url": url, "language": language}
@@ -216,7 +218,7 @@ def _is_described_anew(
 
 
 def _check_origin(document: Document, origin: Source | None) -> None:
-    """Raises: DocumentRejected when the document came another way: neither way writes over what the other brought."""
+    """Raise DocumentRejected if the document came another way, so that neither way overwrites the other."""
     if document.origin_id == (origin.pk if origin else None):
         return
     names = {"document": document.source, "source": document.origin}
@@ -228,8 +230,8 @@ def _check_origin(document: Document, origin: Source | None) -> None:
 
 
 @contextmanager
-def _new_files() -> Iterator[list[str]]:
-    """Names of files whose row is saved inside; when that fails, they are deleted."""
+def _track_new_files() -> Iterator[list[str]]:
+    """Yield a list for names of new files, which are deleted if the block fails."""
     names: list[str] = []
     try:
         yield names
@@ -237,7 +239,7 @@ def _new_files() -> Iterator[list[str]]:
         storage = Document.file.field.storage
         for name in names:
             try:
-                # A commit may have been done although its confirmation was lost.
+                # A commit may have succeeded although its confirmation was lost.
                 if not Document.objects.filter(file=name).exists():
                     storage.delete(name)
             except DatabaseError:
@@ -248,7 +250,7 @@ def _new_files() -> Iterator[list[str]]:
 
 
 def check_size(source: str, size_bytes: int) -> None:
-    """Raises: DocumentRejected when a file is larger than the site accepts."""
+    """Raise DocumentRejected if a file exceeds the site's size limit."""
     if size_bytes > settings.DOCUMENT_MAX_BYTES:
         limit = settings.DOCUMENT_MAX_BYTES // 2**20
         raise DocumentRejected(
@@ -257,10 +259,10 @@ def check_size(source: str, size_bytes: int) -> None:
 
 
 def check_rows(source: str, data: bytes) -> None:
-    """Raises: DocumentRejected for a table file with more rows than a document may have passages: each is one."""
+    """Raise DocumentRejected if a table file has more rows than a document may have passages (one per row)."""
     if not source.lower().endswith((".csv", ".tsv")):
         return
-    # Every other part stands within quotation marks, where a line break ends no row.
+    # Every second part is inside quotation marks, where a line break ends no row.
     rows = sum(part.count(b"\n") for part in data.split(b'"')[::2])
     if rows > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
@@ -270,10 +272,10 @@ def check_rows(source: str, data: bytes) -> None:
 
 
 def requeue(document: Document, *, enqueue: bool = True) -> None:
-    """Have the document read (again) from its file. A worker busy with it loses its lease."""
+    """Queue the document for reading (again) from its file. A worker that reads it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
-    # The task of a document that its command reads is not sent, unless the command dies before: then the sweep does it.
+    # A command reads its document itself; if the command dies before, the sweep enqueues the task.
     if not enqueue:
         document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
@@ -284,12 +286,10 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
 
 
 def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
-    """The file's bytes, if it can be a document at all.
+    """Return the file's bytes after checks that need no reading of its text, while the user is waiting.
 
-    What can be told without reading the text is told now, while the person is there; the rest stands on the document
-    afterwards. Raises: DocumentRejected, with a sentence that names the file.
+    Later errors are shown at the document. Raises: DocumentRejected.
     """
-    # Looked at before the file is brought into memory.
     check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
@@ -310,10 +310,10 @@ def submit_upload(
     may_replace: bool = True,
     known: QuerySet[Document] | None = None,
 ) -> Submission:
-    """Submit an uploaded file, under its own name unless ``source`` gives another.
+    """Submit an uploaded file under its own name, unless ``source`` gives another.
 
-    Raises: DocumentRejected; without ``may_replace`` also for a source that the collection has already; with ``known``,
-    the documents that may be named, also for a file that one of them in the collection has, under another name.
+    Raises: DocumentRejected; also for an existing source unless ``may_replace``; also if one of the ``known`` documents
+    in the collection has the same content under another name.
     """
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():
@@ -327,15 +327,15 @@ def submit_upload(
 
 
 def name_for_people(document: Document) -> str:
-    """A name that identifies the document in a sentence."""
     return f'"{document}" ({document.source})' if document.title else document.source
 
 
 def submit_members(document: Document, members: Sequence[Member]) -> None:
-    """Submit each member that is new or has changed. The document must be leased by this process.
+    """Submit each new or changed member. The document must be leased by this process.
 
-    Whoever is interrupted begins again: what was submitted before is then unchanged.
-    Raises: LeaseLost; DocumentRejected for archives in archives in archives, and a member whose place is taken.
+    An interrupted call can be repeated: already submitted members are unchanged then.
+
+    Raises: LeaseLost; DocumentRejected for too deeply nested archives, or a member whose name is taken.
     """
     levels, parent = 1, document.parent
     while parent is not None:
@@ -349,7 +349,7 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
         source = member_source(document, member.name)
         if held.get(source) == hashlib.sha256(member.data).hexdigest():
             continue
-        # In the order of every upload, so that none waits for this and this for it.
+        # The lock order is the same as in every upload, which avoids deadlocks.
         with changing(document.collection_id):
             document.lock()
             submit(
@@ -369,7 +369,7 @@ def remove_members(document: Document, members: Sequence[Member]) -> None:
 
 
 def member_source(document: Document, name: str) -> str:
-    """Raises: DocumentRejected for a path that is too long to be kept."""
+    """Return the source of a member. Raises: DocumentRejected for a path that is too long."""
     source = f"{document.source}/{name}"
     if len(source) > 1_000:
         raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")

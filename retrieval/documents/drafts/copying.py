@@ -1,6 +1,6 @@
-"""Copies documents of one collection to another: files, passages, questions and vectors.
+"""Copy documents to another collection: files, passages, questions and vectors.
 
-Nothing is read or embedded again, and no row passes through Python.
+No document is read or embedded again, and no row passes through Python.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from retrieval.index.chunk_writer import (
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
 
-# A copy stays where it is, and is ingested, if it has to be, by a job of its own.
+# A copy keeps its own place, and its own job ingests it if needed.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
-# The documents that are copied (other), each with the one that becomes like it (own).
+# Pairs of a copied document (other) and its copy (own).
 _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
     """Make the documents of the same sources in ``collection`` equal to ``documents``, in one transaction.
 
-    They keep their own ids, and passages that both have keep theirs, so that citations stay valid. Documents that are
-    still to be read are read there too. All ``documents`` are of one collection, whose language is that of this one.
+    They keep their ids, and passages that both have keep theirs, so that citations stay valid. Unread documents are
+    read there too. All ``documents`` are of one collection, which has the same language as this one.
     """
     if not documents:
         return
@@ -50,7 +50,6 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
 
 
 def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
-    """The rows that the statement returns, if it returns any."""
     given = {"others": list(counterparts), "own": list(counterparts.values()), **parameters}
     with connection.cursor() as cursor:
         cursor.execute(statement, given)
@@ -58,9 +57,7 @@ def _execute(statement: str, counterparts: Mapping[int, int], **parameters: Any)
 
 
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Insert or update rows for these documents and their parents in ``collection``; returns the id there for each of
-    ``ids``.
-    """
+    """Insert or update rows for these documents and their parents; return the new id for each of ``ids``."""
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
@@ -78,7 +75,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         )
         SELECT other.id, copied.id
         FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
-        """,  # names of columns
+        """,  # the inserted names are columns
         {},
         collection=collection.pk,
         ids=list(ids),
@@ -101,7 +98,6 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
 
 
 def _copy_texts(counterparts: Mapping[int, int]) -> None:
-    """Give each document the text of its counterpart, if that has one."""
     DocumentText.objects.filter(pk__in=counterparts.values()).delete()
     columns = ", ".join(_COPIED_TEXT)
     _execute(
@@ -109,7 +105,7 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        """,  # names of columns
+        """,  # the inserted names are columns
         counterparts,
     )
 
@@ -190,7 +186,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 def _insert_others(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
-    """Copy the chunks that have no counterpart in ``kept``; returns the id and the length of each copy.
+    """Copy the chunks that have no counterpart in ``kept``; return the id and the length of each copy.
 
     A collection without chunks takes over the other's term-weight parameters.
     """

@@ -1,4 +1,4 @@
-"""Decides whether a collection's documents may be changed directly or only in a draft."""
+"""Decide whether a collection's documents may be changed directly or only in a draft."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from retrieval.models import Collection, Draft
 
 
 def draft_of(working_copy: Collection) -> Draft | None:
-    """The draft whose working copy the collection is; None for another collection."""
+    """Return the draft of this working copy; None for another collection."""
     return Draft.objects.filter(working_copy=working_copy).first()
 
 
 def reason_not_to_change(collection: Collection) -> str:
-    """A sentence that says why documents of the collection may not be added, changed or removed now;
-    empty if they may.
-    """
+    """Return a sentence that says why the collection's documents may not be changed now; empty if they may."""
     draft = draft_of(collection)
     if draft is not None:
         if draft.status == Draft.Status.OPEN:
@@ -39,12 +37,12 @@ def reason_not_to_change(collection: Collection) -> str:
 
 @contextmanager
 def changing(*collection_ids: int) -> Iterator[None]:
-    """A transaction in which documents of the collections may be changed: no draft begins or is published meanwhile.
+    """Run a transaction in which the collections' documents may be changed; no draft begins or is published meanwhile.
 
-    Raises: DocumentRejected, before anything is done, if documents of one of them may not be changed.
+    Raises: DocumentRejected, before anything is done, if documents of one collection may not be changed.
     """
     with transaction.atomic():
-        # In one order, so that two that change several collections never wait for each other.
+        # Rows are locked in one order, which avoids deadlocks between changes of several collections.
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)
         for collection in rows.order_by("pk"):
             if reason := reason_not_to_change(collection):

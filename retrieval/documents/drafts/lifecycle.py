@@ -1,7 +1,7 @@
-"""Drafts: documents are changed in a working copy of their collection, which is published as a whole or not at all.
+"""Change documents in a draft: a working copy of their collection, which is published as a whole or not at all.
 
-A collection with an open draft, or with a gate on its documents, changes only by publishing a draft. Long work is done
-by a worker, step by step. Its progress is in the database, so another worker can continue after one that died.
+A collection with an open draft, or with a gate on its documents, changes only by publishing a draft. A worker does long
+work step by step, with its progress in the database.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-# Of 50 characters what "-draft-" and the draft's number leave, and all of a name.
+# A slug has 50 characters, from which "-draft-" and the draft's number are taken; a name has 200.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
-# Copied or cleared away in one transaction: as many as make its commit count for little, and the progress lively.
+# Documents per transaction: enough to make its commit cheap, and few enough for lively progress.
 DOCUMENTS_A_STEP = 100
 
 
@@ -42,14 +42,11 @@ class DraftRefused(RagsiteError):
     """The draft cannot be begun, published or discarded now. For the admin who asked."""
 
 
-# What an admin asks for -----------------------------------------------------------------------------------------------
-
-
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
-    """A new draft of the collection, which a worker fills with its documents.
+    """Create a draft of the collection, which a worker fills with its documents.
 
-    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are still being
-    read, which the draft would have to read once more.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents still to be read,
+    which the draft would have to read once more.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -65,7 +62,7 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
             name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
-            # Its rights are those of the collection, as long as it is a draft of it.
+            # A draft's working copy has its collection's rights.
             visibility=Visibility.GRANTED,
         )
         draft.save(update_fields=["working_copy"])
@@ -74,17 +71,17 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
 
 
 def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
-    """Have a worker replace the collection's documents by those of the working copy, in one transaction.
+    """Queue the draft for publication: a worker replaces the collection's documents in one transaction.
 
-    The gates are checked first. If they object, it is published only with ``override``, the reason to publish anyway,
-    which is recorded with the objections. A change between the permission and the publication cancels the permission.
+    If gates object, ``override`` must give the reason to publish anyway, which is recorded with the objections. A
+    change between the permission and the publication cancels the permission.
 
-    Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being read,
+    Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being read;
     PublicationRefused if a gate objects.
     """
     with transaction.atomic():
         draft = _lock(draft, Draft.Status.OPEN)
-        # What changes documents holds these rows: it is done by now, or finds the draft being published.
+        # Writers lock these rows. After this lock every writer has finished, or will see status PUBLISHING.
         list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
         if not changes_of(draft):
@@ -128,14 +125,11 @@ def discard(draft: Draft) -> Draft:
     return draft
 
 
-# What a worker does ---------------------------------------------------------------------------------------------------
-
-
 def resume(draft_id: int) -> Draft | None:
-    """Continue the draft's work up to the next step that needs an admin; returns the draft.
+    """Continue the draft's work up to the next step that needs an admin; return the draft.
 
-    None if there is nothing to do, or another worker does it. An error is recorded in the row: copying and clearing are
-    tried again, a failed publication is returned to the admin.
+    Returns None if there is no work, or another worker does it. An error is recorded in the row: copying and clearing
+    are retried, a failed publication is returned to the admin.
     """
     draft = _lease(draft_id)
     if draft is None:
@@ -156,13 +150,13 @@ def resume(draft_id: int) -> Draft | None:
 
 def _lease(draft_id: int) -> Draft | None:
     with transaction.atomic():
-        # A publication locks the row in a transaction that can take minutes. No worker waits for it.
+        # A publication may lock the row for minutes. No worker waits for it.
         unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
         return acquire_lease(Draft.unfinished(), draft_id) if unlocked is not None else None
 
 
 def _step(leased: Draft) -> bool:
-    """Do one step in a transaction; returns whether there is more to do. Raises: LeaseLost."""
+    """Do one step in a transaction; return whether there is more to do. Raises: LeaseLost."""
     with transaction.atomic():
         draft = leased.lock()
         if draft.working_copy is None or draft.status == Draft.Status.OPEN:
@@ -174,7 +168,7 @@ def _step(leased: Draft) -> bool:
         else:
             more = _clear_next(draft, draft.working_copy)
         if not more:
-            # In one transaction with the last step: an admin can ask for the next thing at once.
+            # The lease ends in the transaction of the last step, so that an admin can act at once.
             draft.write(lease=None, retry_at=None)
         return more
 
@@ -194,12 +188,10 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
-    """Replace the collection's documents by those of the working copy, unless something changed since this was
-    permitted.
-    """
+    """Replace the collection's documents by the working copy's, unless something changed since the permission."""
     collection = draft.collection
     list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
-    # Every document before the statistics, as ingestion does, so that the two never wait for each other.
+    # Documents are locked before statistics, as in ingestion, which avoids deadlocks.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
@@ -222,7 +214,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
-        # No reader meets it any more, and all words go: they need not be taken off their counts one by one.
+        # No reader sees this collection, and all its words go, so their counts need no updates one by one.
         statistics = lock_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
@@ -237,7 +229,7 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
-    """The draft as it is now, locked. Raises: DraftRefused if its status is none of these."""
+    """Return the draft, locked and refreshed. Raises: DraftRefused if its status is none of these."""
     draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
     if draft.status not in statuses:
         raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
@@ -246,7 +238,7 @@ def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The differences between a working copy and its collection: the sources of documents, in order."""
+    """The sorted sources of documents that differ between a working copy and its collection."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -257,10 +249,10 @@ class Changes:
 
 
 def changes_of(draft: Draft) -> Changes:
-    """The differences between the working copy and the collection; nothing once the copy is removed."""
+    """Return the differences between the working copy and the collection; empty once the copy is removed."""
     if draft.working_copy_id is None:
         return Changes()
-    now, wanted = _contents(draft.collection_id), _contents(draft.working_copy_id)
+    now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
     return Changes(
         added=tuple(sorted(wanted.keys() - now.keys())),
         changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
@@ -269,19 +261,17 @@ def changes_of(draft: Draft) -> Changes:
 
 
 def collections_of(draft: Draft) -> QuerySet[Collection]:
-    """The draft's collection and its working copy, as far as they exist."""
     return Collection.objects.filter(pk__in=[draft.collection_id, draft.working_copy_id])
 
 
 def versions_of(draft: Draft) -> list[int]:
-    """Fingerprints of the collection's and the working copy's passages."""
     ids = (draft.collection_id, draft.working_copy_id or 0)
     versions = dict(CollectionStatistics.objects.filter(pk__in=ids).values_list("pk", "version"))
     return [versions.get(pk, 0) for pk in ids]
 
 
-def _contents(collection_id: int) -> dict[str, str]:
-    """For each source, a hash of everything that determines what readers find in its document."""
+def _hash_contents(collection_id: int) -> dict[str, str]:
+    """Return for each source a hash of everything that determines what readers find in its document."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -1,4 +1,4 @@
-"""From the bytes of an uploaded file to canonical text with headings, pages and blocks at exact offsets."""
+"""Convert an uploaded file to canonical text with headings, pages and blocks at exact offsets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, Page, Sect
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
 _DEFAULT_LIMITS = ExtractionLimits()
-# How libxml2 says it; lxml makes an error of syntax of it.
+# libxml2's error code for exhausted memory; lxml raises it as a syntax error.
 _XML_NO_MEMORY = 2
-# Their words are compared with the text; other formats compare them where they are read.
+# These words are compared with the extracted text here; other readers compare their own.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
@@ -33,17 +33,16 @@ def extract(
     limits: ExtractionLimits = _DEFAULT_LIMITS,
     recognised: Mapping[int, PrintedPage] | None = None,
 ) -> ExtractedText:
-    """The text of ``data`` and its structure.
+    """Return the text and the structure of ``data``.
 
-    ``filename`` decides between text formats and names the file in messages; binary formats are told by their content.
+    ``filename`` decides between text formats; binary formats are detected by content. ``recognised`` contains the
+    pages, by number, whose text OCR read. Other scanned pages are listed in ``unread_pages``, and the text may be
+    empty.
 
-    ``recognised`` are pages, by number, whose text was recognised on their pictures. Without them, the text of a file
-    with such pages may be empty: ``unread_pages`` names them.
+    Parsers run in this process without limits of time and memory: use
+    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files.
 
-    Parsers run in this process and may take any time and memory: for files of others there is
-    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`.
-
-    Raises: DocumentRejected when there is no text in it that can be searched, or the file is past ``limits``.
+    Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:
@@ -76,9 +75,8 @@ def extract(
 def _parse(
     detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> ExtractedText:
-    """What the parser of the format makes of the file. Raises: DocumentRejected for whatever the parser raises."""
     module, _, function = detected.extractor.partition(":")
-    # Parsers are imported when they are first needed: they load slowly.
+    # Parsers load slowly, so each is imported at its first use.
     parser = getattr(importlib.import_module(module), function)
     more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:
@@ -93,7 +91,7 @@ def _parse(
     except Exception as error:
         if getattr(error, "code", None) == _XML_NO_MEMORY and type(error).__name__ == "XMLSyntaxError":
             raise MemoryError from error
-        # Parsers of untrusted files raise anything; each such file is one rejected file.
+        # Parsers of untrusted files may raise any exception.
         raise DocumentRejected(
             f"{name} could not be read as {detected.kind} ({type(error).__name__}): "
             "save it again in its program and upload that."
@@ -101,6 +99,5 @@ def _parse(
 
 
 def printable_name(filename: str) -> str:
-    """The last part of ``filename`` as it stands in messages."""
     name = PurePosixPath(filename.replace("\\", "/")).name
     return "".join(char for char in name if char.isprintable())[:150] or "The file"

@@ -1,4 +1,4 @@
-"""Archives: what they may unpack to, and the files that stand in another file."""
+"""Unpack archives within limits and collect the files that another file contains."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, M
 _BLOCK_BYTES = 1 << 20
 DOCTYPE = b"<!DOCTYPE"
 ENTITY = b"<!ENTITY"
-# A book of a thousand pages has about a million; each takes some 200 bytes of memory.
+# A book of a thousand pages has about a million tags; each takes some 200 bytes of memory.
 _MOST_TAGS = 4_000_000
 
 
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Raises: DocumentRejected for an archive that unpacks to too much, by its directory or in fact, that is encrypted,
-    or whose XML holds the declaration ``refused``.
+    """Check that an archive is safe to parse.
+
+    Raises: DocumentRejected if it unpacks to too much (by its directory or in fact), is encrypted, or if its XML
+    contains the declaration ``refused``.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -56,7 +58,7 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # The zero bytes are those of UTF-16.
+                    # UTF-16 puts a zero byte beside each ASCII character.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities
@@ -73,14 +75,13 @@ _NAMED_ENTITY = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,30});")
 
 
 def _expand_entity(match: re.Match[bytes]) -> bytes:
-    """Return a named character of HTML as XML has it; names that no page has stay."""
     known = match[1].decode("ascii")
     said = html5.get(f"{known};", "") if known not in _XML_ENTITIES else ""
     return "".join(f"&#{ord(char)};" for char in said).encode() or match[0]
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root of an XML file. The named characters of HTML are read, as XHTML declares them elsewhere."""
+    """Return the root of an XML file, with HTML's named characters expanded: XHTML declares them in an external DTD."""
     encoding = encoding_of_xml(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
@@ -93,9 +94,9 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Members:
-    """Collects members, and names what was left out.
+    """Collector of the files in a file, with the names of left-out files.
 
-    Raises: DocumentRejected from :meth:`add` when they are too many or too large together.
+    Raises: DocumentRejected from :meth:`add` if they are too many or too large together.
     """
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
@@ -117,7 +118,7 @@ class Members:
         return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """One more; what cannot be a document is left out, and named."""
+        """Add a file, or leave it out by name if it cannot be a document."""
         path = clean_name(name)
         if not path or not data:
             return
@@ -155,7 +156,7 @@ def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
 
 
 def clean_name(name: str) -> str:
-    """A relative path that leads nowhere else; empty for what is no document's name."""
+    """Return a relative path without ``..``; empty for hidden and system files."""
     path = "".join(char for char in canonical(name).replace("\\", "/") if char.isprintable())
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
@@ -166,7 +167,6 @@ def clean_name(name: str) -> str:
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
 
 
-# Code pages of DOS and Windows in Western Europe.
 _WESTERN = ("cp437", "cp850", "cp1252")
 _LETTERS = frozenset("áàâäãåæçéèêëíìîïñóòôöõøœúùûüßÁÀÂÄÅÆÇÉÈÊËÍÑÓÖØÜ")
 _PATH_IN_UNICODE = 0x7075
@@ -174,10 +174,10 @@ _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 
 
 def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
-    """Return the names of an archive's files. Without a mark they are UTF-8 or in a code page that nothing names."""
+    """Return the file names of an archive. Entries without the UTF-8 flag are UTF-8 or in an unnamed code page."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
-        _name_in_unicode(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
+        _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
     ]
     unknown = b"\n".join(name for name, known in zip(raw, names, strict=True) if name and not known)
     codec = find_codec(unknown) if unknown else ""
@@ -187,11 +187,11 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
     ]
 
 
-def _name_in_unicode(extra: bytes, raw: bytes) -> str:
-    """Return the name in an entry's extra field, which packers write beside one in a code page; empty without it."""
+def _read_unicode_name(extra: bytes, raw: bytes) -> str:
+    """Return the UTF-8 name in an entry's extra field (Info-ZIP 0x7075); empty if it has none."""
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The sum is that of the name in the code page: one that was changed later is another name.
+        # The checksum is over the code-page name. It differs if an entry was renamed later.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]
@@ -199,7 +199,7 @@ def _name_in_unicode(extra: bytes, raw: bytes) -> str:
 
 
 def _decode_western(name: bytes) -> str:
-    """Return a name in UTF-8, or in a code page in which all its letters are usual ones; empty for others."""
+    """Decode a name as UTF-8 or as a code page in which all its letters are usual; empty if neither fits."""
     try:
         return name.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""EPUB: the chapters of a book in the order in which they are read."""
+"""Extract the chapters of an EPUB in reading order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
         package = parse_xml(archive.read(package_path))
         chapters = [path for path in _list_chapters(package, package_path) if path in names]
         if "META-INF/encryption.xml" in names:
-            # Of most books only the fonts are encrypted.
+            # Most books encrypt only their fonts.
             encryption = parse_xml(archive.read("META-INF/encryption.xml"))
             locked = {unquote(str(uri)) for uri in encryption.xpath("//*[local-name()='CipherReference']/@URI")}
             if not locked.isdisjoint(chapters):
@@ -56,7 +56,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
-    """The paths of the spine's documents but for the table of contents, which repeats the headings."""
+    """Yield the paths of the spine's documents, without the table of contents, which repeats the headings."""
     items = {
         item.get("id"): item
         for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
@@ -75,7 +75,6 @@ def _resolve(base: str, href: str) -> str:
 def _read_contents(
     archive: zipfile.ZipFile, package: etree._Element, package_path: str, names: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """The path of each document with its title in the table of contents."""
     for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']"):
         path = _resolve(package_path, item.get("href") or "")
         is_navigation = "nav" in (item.get("properties") or "").split()
@@ -93,18 +92,18 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The first entry of a document names the whole of it.
+        # The order is reversed so that a document's first entry wins in a dict: it names the whole document.
         yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
 
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # As XML first: in HTML an empty <title/> would begin a title that holds all of the page.
+        # XML comes first: HTML would read an empty <title/> as the start of a title that contains the whole page.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):
             name = etree.QName(element).localname
-            # These belong to the book, not to a site.
+            # Asides and footers belong to the book, not to a site.
             element.tag = "div" if name in ("aside", "footer") else name
     except etree.XMLSyntaxError:
         name = posixpath.basename(path)

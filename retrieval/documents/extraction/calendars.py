@@ -1,4 +1,4 @@
-"""Write calendars and invitations (iCalendar, vCalendar) as lines: the time, place and people of each entry."""
+"""Convert calendars and invitations (iCalendar, vCalendar) to lines: time, place and people of each entry."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ESCAPE = re.compile(r"\\([\\;,nN])")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:\d\d)?(Z?))?")
 _DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:\d{1,5}S)?)?")
 _ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL", "VFREEBUSY"))
-# Properties whose words are written as they are.
+# These values are written unchanged.
 _WORDS = {"LOCATION": "Where", "CATEGORIES": "Categories", "RESOURCES": "Resources", "CONTACT": "Contact"}
 _WORDS |= {"URL": "Link", "CONFERENCE": "Link", "COMMENT": "Comment", "PERCENT-COMPLETE": "Percent complete"}
 _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
@@ -41,7 +41,7 @@ class _Property(NamedTuple):
 
 
 def extract_calendar(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Raises: DocumentRejected for a calendar without entries."""
+    """Return the entries' text. Raises: DocumentRejected for a calendar without entries."""
     properties = list(_parse(data, filename))
     members = Members(filename, limits)
     writer = MarkdownWriter(filename, limits)
@@ -124,13 +124,11 @@ def _read_moment(value: str) -> datetime | None:
 
 
 def _describe_moment(each: _Property) -> str:
-    """Return one or several times as they stand in the calendar, with their time zone."""
     zone = each.parameters.get("TZID", "")
     return ", ".join(_write_span(*value.partition("/")[::2], zone, zone) for value in each.value.split(","))
 
 
 def _write_moment(value: str, zone: str, day: str = "") -> str:
-    """Return date, time and zone; the time alone on the ``day`` that was named."""
     moment, has_time = _read_moment(value), "T" in value
     if moment is None:
         return value
@@ -161,7 +159,7 @@ def _write_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
         end = start + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
         end_value = f"{end:%Y%m%dT%H%M%S}{'Z' if value.endswith('Z') else ''}"
     if end is not None and not has_time:
-        # The end is the day after the last one.
+        # iCalendar's end date is exclusive.
         end -= timedelta(days=1)
         end_value = f"{end:%Y%m%d}"
     if start is None or end is None or end <= start:
@@ -172,7 +170,6 @@ def _write_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
 
 
 def _describe_rule(rule: str) -> str:
-    """Return how often an entry repeats, in words."""
     parts = dict(part.upper().split("=", 1) for part in rule.split(";") if "=" in part)
     unit, every = _UNITS.get(parts.get("FREQ", ""), ""), parts.get("INTERVAL", "1")
     if not unit:

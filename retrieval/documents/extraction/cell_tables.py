@@ -1,7 +1,4 @@
-"""Rows of cells as a table: which of them name its columns, and how it is written. PURE.
-
-Sheets and delimited text share it.
-"""
+"""Find the header rows of a table of cells and write the table, for sheets and delimited text. PURE."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.tables.table_reading import read_date
 from retrieval.text.extracted import MAX_TITLE_CHARS
 
-# The names are looked for in so many rows.
+# Number of rows in which the header is searched.
 HEAD = 50
 _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
@@ -33,14 +30,14 @@ _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
 
 class Cell(NamedTuple):
-    """``is_value`` is false for text."""
+    """Text of a cell; ``is_value`` is false for words."""
 
     text: str
     is_value: bool
 
 
 class NameSpan(NamedTuple):
-    """A cell that is merged over columns, the last one included."""
+    """A header cell merged over columns ``first`` to ``last`` (inclusive)."""
 
     row: int
     first: int
@@ -48,7 +45,10 @@ class NameSpan(NamedTuple):
 
 
 class CellTable(NamedTuple):
-    """``totals`` are rows that sum up the others, and lines below them; ``header`` is empty for words in cells."""
+    """A table read from rows of cells.
+
+    ``totals`` are sum rows and lines below the table. ``header`` is empty if the rows are text in cells.
+    """
 
     titles: list[str]
     header: list[str]
@@ -61,9 +61,9 @@ class CellTable(NamedTuple):
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
-    """Return the table that the rows make. ``head`` are the first of them, up to ``HEAD``, all of the same width."""
+    """Return the table of the rows. ``head`` is the first rows, at most ``HEAD``, all of the same width."""
     first, last = _find_names(head, list(spans))
-    # Two blanks stand where the comma of a sentence parted cells.
+    # Two spaces replace a comma that split a sentence into cells.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
@@ -75,7 +75,7 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
         names = [f"column {at + 1}" for at in range(width)]
     totals = [row for row in body if _is_total(row)]
     body = [row for row in body if not _is_total(row)] if totals else body
-    # A report may have lines below its rows.
+    # Reports may have text lines below the table.
     below = len(body)
     while below > 1 and width > 2 and body[below - 1][0] and not any(body[below - 1][1:]):
         below -= 1
@@ -109,7 +109,6 @@ def write_table(table: CellTable, writer: MarkdownWriter, *, has_decimal_points:
 
 
 def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tuple[list[list[Cell]], list[list[str]]]:
-    """Return the rows without the columns in which no row has words."""
     width = max(map(len, rows))
     kept = [at for at in range(width) if any(at < len(row) and row[at].strip() for row in rows)]
     filled = [[row[at] if at < len(row) else Cell("", False) for at in kept] for row in head]
@@ -118,12 +117,11 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
     return filled, rows
 
 
-# Rows of names ---------------------------------------------------------------------------------------------
-
-
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the first row that names columns and the first row below the names; the same row twice where none does.
-    The rows above are titles."""
+    """Return the indices of the first header row and of the first row below the header; equal if there is no header.
+
+    Rows above are titles.
+    """
     width = len(head[0])
     if width == 1:
         return 0, 0
@@ -147,7 +145,7 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
 
 
 def _is_preamble(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
-    """Return whether a row is a line of a report above the names: one or two cells at the left, of a wider table."""
+    """Return whether a row is a report line above the header: one or two cells at the left of a wider table."""
     below = head[at + 1][0].text if at + 1 < len(head) else ""
     return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
 
@@ -157,7 +155,6 @@ def _is_form(rows: Sequence[Sequence[Cell]]) -> bool:
 
 
 def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether rows without names are labels with what belongs to them, such as questions with answers."""
     labels = [row[0] for row in rows if row[0].text]
     return len(rows[0]) == 2 and sum(label.is_value for label in labels) < len(labels) / 2
 
@@ -165,14 +162,14 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    # Years alone are names.
+    # A row of years alone can be a header.
     is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
     if len(row) == 2:
         sides = [[each[column] for each in (row, *below)] for column in (0, 1)]
-        # Sentences, and words that stand again below, are no names.
+        # Sentences, and words that repeat in rows below, are no column names.
         if any(_are_sentences(cells) or (cells[0].text and cells[0] in cells[1:]) for cells in sides):
             return False
     columns = [column for column, cell in enumerate(row) if cell.is_value]
@@ -180,8 +177,8 @@ def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
         all(_is_period(row[column].text) for column in columns)
         and all(sum(_is_period(each[column].text) for each in below) * 2 <= len(below) for column in columns)
     ) or (
-        _counts_up([row[column].text for column in columns])
-        and not any(_counts_up([each[column].text for column in columns]) for each in below)
+        _are_consecutive([row[column].text for column in columns])
+        and not any(_are_consecutive([each[column].text for column in columns]) for each in below)
     )
 
 
@@ -193,13 +190,13 @@ def _is_period(text: str) -> bool:
     return bool(YEAR.fullmatch(text) or _MONTH_OR_TIME.fullmatch(text) or read_date(text))
 
 
-def _counts_up(texts: Sequence[str]) -> bool:
+def _are_consecutive(texts: Sequence[str]) -> bool:
     numbers = [int(text) for text in texts if text.isascii() and text.isdigit()]
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the first row of the names and the first row below them, when they are in several rows."""
+    """Return the first row of a multi-row header and the first row below it."""
     first, last = at, at + 1
     width = len(head[0])
     while first > max(0, at - _MOST_NAME_ROWS + 1):
@@ -208,13 +205,13 @@ def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -
         if not (across or (len(filled) > 1 and filled[0] > 0)):
             break
         first -= 1
-    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _goes_on(head, last, spans):
+    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _continues_names(head, last, spans):
         last += 1
     return first, last
 
 
-def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
-    """Return whether the row is another one of names: below names of several columns, or above columns of values."""
+def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
+    """Return whether the row continues the header: below merged names, or above columns of values."""
     above, row, below = head[at - 1], head[at], head[at + 1 :]
     if not any(cell.text for cell in row) or not _are_names(head, at):
         return False
@@ -230,7 +227,7 @@ def _goes_on(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan])
 
 
 def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
-    """Return a name for each column, each of its own: those of several columns stand before those below them."""
+    """Return a unique name for each column; names over several columns precede the names below them."""
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):
         texts = [cell.text for cell in row]

@@ -1,7 +1,6 @@
-"""What words an Office file, an OpenDocument file or a book holds, to be compared with the text read of it. PURE.
+"""Find words of an Office file, OpenDocument file or EPUB that the extracted text lacks. PURE.
 
-The readers follow the structure of a file; this follows none: it takes the text of all parts in which a reader of the
-file sees words. It therefore also finds the words of an element that no reader handles.
+All visible parts are read without following the structure, so words of elements that no reader handles are found too.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# The part of a file whose words a reader sees, and their kind. The sheets of a workbook are compared by the reader of
-# sheets: a number is written there otherwise than it is shown.
+# Visible parts and the kind of their words. Sheets are compared by their reader: a stored number differs from the shown
+# one.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
@@ -41,7 +40,7 @@ _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
     "e sub sup num den p h tr td th li pt title div br tab s line-break cell".split()  # noqa: SIM905
 )
-# Elements with words that no reader sees, or that repeat others: codes of fields, deleted text, tables of contents.
+# Elements with invisible or repeated words: field codes, deleted text, tables of contents.
 _UNSEEN = frozenset(
     """
     instrText delText del moveFrom Fallback tracked-changes table-of-content alphabetical-index script style head nav
@@ -56,16 +55,16 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
 def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
-    """Return what the file holds and the text lacks, by kind.
+    """Return the content that the file has and the text lacks, by kind.
 
-    Words are compared as multisets. Charts and diagrams are counted as such, all else in words, of which the first are
+    Words are compared as multisets. Charts and diagrams are counted as units, all else in words; the first words are
     named.
     """
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_office = "[Content_Types].xml" in archive.namelist()
-        hiding = _hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
+        hiding = _find_hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
         for entry in archive.namelist():
             if is_office and _COMMENTS.fullmatch(entry):
                 comments = parse_xml(archive.read(entry)).iter(etree.Element)
@@ -83,15 +82,14 @@ def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
             counts["comments"] += found.pop("comments", [""]).count("\x01")
             for own, pieces in found.items():
                 if own == "words" and kind in _COUNTED:
-                    shown = _show_chart(root) if kind == "charts" else ""
+                    shown = _read_chart_words(root) if kind == "charts" else ""
                     counts[kind] += _is_mostly_lost(shown or "".join(pieces), extracted.text)
                 else:
                     words[kind if own == "words" else own].extend(pieces)
-    return tuple(_name(words, counts, extracted.text))
+    return tuple(_name_left_out(words, counts, extracted.text))
 
 
 def _parse(data: bytes, entry: str) -> etree._Element:
-    """Return the root of a part. A chapter that is no XML is read as a page, as the reader of books does."""
     try:
         return parse_xml(data)
     except etree.XMLSyntaxError:
@@ -101,18 +99,17 @@ def _parse(data: bytes, entry: str) -> etree._Element:
         return root
 
 
-def _name(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
+def _name_left_out(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
     for kind, pieces in words.items():
         said = "".join(pieces)
-        # What is hidden or struck out is never read; the same words may stand elsewhere.
+        # Hidden and struck-out words are never read, though the same words may occur elsewhere.
         lost = said.split() if kind in ("hidden", "struck") else lost_words(said, text)
         yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
     for kind, count in counts.items():
         yield from leave_out(kind, (), count)
 
 
-def _show_chart(root: etree._Element) -> str:
-    """Return the words of a chart with its values as they are shown; nothing of a kind that is not read."""
+def _read_chart_words(root: etree._Element) -> str:
     title, rows = read_chart(root)
     return " ".join([title, *(words for row in rows for words in row)]) if rows else ""
 
@@ -124,7 +121,7 @@ def _is_mostly_lost(words: str, text: str) -> bool:
 def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the pieces of text by kind: words, hidden, struck."""
     found: dict[str, list[str]] = defaultdict(list)
-    unseen = hiding or _unseen_styles(root)
+    unseen = hiding or _find_unseen_styles(root)
     if root.get("show") in ("0", "false"):
         return found
     walk = etree.iterwalk(root, events=("start", "end"))
@@ -139,12 +136,12 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
             if (
                 local in _UNSEEN
                 or _is_furniture(element, local)
-                or (local == "page" and _kind_of(element, local, unseen))
+                or (local == "page" and _find_kind(element, local, unseen))
             ):
                 walk.skip_subtree()
                 kinds.append(kinds[-1])
                 continue
-            kinds.append(_kind_of(element, local, unseen) or kinds[-1])
+            kinds.append(_find_kind(element, local, unseen) or kinds[-1])
             if local in _BLOCKS:
                 found[kinds[-1]].append(" ")
             if element.text and (not is_office or local in _OFFICE_TEXT):
@@ -159,7 +156,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
 
 
 def _is_furniture(element: etree._Element, local: str) -> bool:
-    """Whether this is a slide's number or date, or an entry of a table of contents, which are not read on purpose."""
+    """Return whether this is a slide number, a date or a contents entry, which readers skip on purpose."""
     # The links of a book's table of contents repeat its headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
@@ -174,14 +171,12 @@ def _is_furniture(element: etree._Element, local: str) -> bool:
     return False
 
 
-def _hiding_styles(root: etree._Element) -> dict[str, str]:
-    """Return the styles of a Word document that hide."""
+def _find_hiding_styles(root: etree._Element) -> dict[str, str]:
     found = [style for style in root.iter("{*}style") if style.find("{*}rPr/{*}vanish") is not None]
     return {style.get(f"{{{etree.QName(style).namespace}}}styleId", ""): "hidden" for style in found}
 
 
-def _unseen_styles(root: etree._Element) -> dict[str, str]:
-    """Return the styles of an OpenDocument file that hide or strike out, with the kind of their words."""
+def _find_unseen_styles(root: etree._Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""
@@ -195,7 +190,7 @@ def _unseen_styles(root: etree._Element) -> dict[str, str]:
     return found
 
 
-def _kind_of(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
+def _find_kind(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
     if local == "sp" and element.find("{*}nvSpPr/{*}cNvPr[@hidden='1']") is not None:
         return "hidden"
     if local in ("r", "p"):

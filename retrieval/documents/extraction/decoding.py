@@ -1,4 +1,4 @@
-"""From bytes to canonical text."""
+"""Decode bytes to canonical text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Control characters, which PostgreSQL (NUL) and viewers choke on; soft hyphens and zero-width spaces, which split words
-# for a search; direction overrides and tag characters, which show a reader other text than a model gets.
+# PostgreSQL rejects NUL, and viewers other control characters; soft hyphens and zero-width spaces split words for a
+# search; direction overrides and tag characters show a reader other text than a model receives.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -35,18 +35,18 @@ _BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def canonical(text: str) -> str:
-    """``text`` in NFC, with ``\\n`` line ends and without invisible characters; applying it twice changes nothing."""
+    """Return ``text`` in NFC, with ``\\n`` line ends and without invisible characters. Idempotent."""
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
 
 
 def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -> str:
-    """The canonical text of ``data``.
+    """Return the canonical text of ``data``.
 
-    Tried in this order: byte order mark, UTF-16 by its zero bytes, the encoding of the ``label``, the one an HTML file
-    declares, UTF-8, UTF-8 with a few damaged bytes (which become U+FFFD), and the one that the bytes look like. UTF-8
-    is not taken for the encoding of a label in which each byte is a letter: its bytes make no words there.
+    The order is: byte order mark, UTF-16 by its zero bytes, the encoding of ``label``, an HTML file's declared
+    encoding, UTF-8, UTF-8 with a few damaged bytes (as U+FFFD), and a guess from the bytes. A single-byte ``label``
+    yields to valid UTF-8, whose bytes make no words in that encoding.
 
-    Raises: DocumentRejected when the bytes are no text.
+    Raises: DocumentRejected if the bytes are binary data.
     """
     text = _decode(data, codec_of(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
@@ -60,7 +60,7 @@ def _decode(data: bytes, declared: str) -> str | None:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
-    # First: words of ASCII alone are valid UTF-8 too, with a zero behind each letter.
+    # UTF-16 comes before UTF-8: ASCII words in UTF-16 are valid UTF-8 too, with a zero behind each letter.
     if encoding := _detect_utf16(data):
         return data.decode(encoding, errors="replace")
     try:
@@ -88,12 +88,12 @@ def _decode(data: bytes, declared: str) -> str | None:
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
     codec = codec_of(match[1].decode("ascii")) if match else ""
-    # The words of a page in UTF-16 would not have been found.
+    # A UTF-16 page cannot match the ASCII pattern, so its label is wrong.
     return "" if codec.startswith("utf-16") else codec
 
 
 def _detect_utf16(data: bytes) -> str:
-    """UTF-16 without a mark: in Western text nearly every other byte is zero."""
+    """Detect UTF-16 without a byte order mark: nearly every other byte of Western text is zero."""
     sample = data[:_SAMPLE_BYTES]
     half = max(1, len(sample) // 2)
     if sample[1::2].count(0) > 0.4 * half:
@@ -102,16 +102,15 @@ def _detect_utf16(data: bytes) -> str:
 
 
 def _guess(data: bytes) -> str | None:
-    # A few accented letters are too little evidence to tell the Latin code pages apart. Files that reach this point
-    # mostly come from Windows in Western Europe, so cp1252 is taken when every such byte turns into a letter or a
-    # common mark.
+    # A few accented letters cannot distinguish the Latin code pages. Most files here come from Windows in Western
+    # Europe, so cp1252 comes first; each such byte must be a letter or a common mark.
     try:
         western = data.decode("cp1252")
     except UnicodeDecodeError:
         western = ""
     if _are_usual(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
-    # The letters of the code page of the euro sign, and those of an old Macintosh that no other code page has there.
+    # ISO 8859-15 adds the euro sign; Mac Roman has these letters at bytes where no other code page has them.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
         if _are_usual(written, letters):
@@ -121,12 +120,11 @@ def _guess(data: bytes) -> str | None:
 
 
 def _are_usual(text: str, letters: str) -> bool:
-    """Return whether nearly all signs outside of ASCII are some of the letters."""
     special = [char for char in text[:_SAMPLE_BYTES] if char > "\x7f"]
     return bool(special) and sum(char in letters for char in special) >= 0.9 * len(special)
 
 
 def find_codec(data: bytes) -> str:
-    """Return the codec that the bytes look most like; empty for what is no text."""
+    """Return chardet's guess of the codec; empty if the bytes are not text."""
     found = chardet.detect(data[:_SAMPLE_BYTES])["encoding"] or ""
     return codec_of(found) or found

@@ -1,7 +1,7 @@
-"""Read markup and older office formats: the engine xberg writes them as HTML, which is read as a page is.
+"""Convert markup and older office formats with the engine xberg, whose HTML is read like a web page.
 
-The engine is imported here alone, so that it can be exchanged. It gets the bytes and no address, and runs without its
-cache, models, recognition of pictures and more than one thread. ADR 25 has the trials.
+Only this module imports the engine, so it can be replaced. It receives bytes without an address, and runs without
+cache, models, OCR and extra threads. ADR 25 has the trials.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-# Texts in any encoding; the engine expects UTF-8.
+# These texts may be in any encoding; the engine expects UTF-8.
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
-# What the engine overlooks, and a form that it reads. A first group in which nothing is changed is kept.
+# Rewrites of constructs that the engine overlooks. A first group is kept unchanged.
 _PLAINER = {
     LATEX: (
-        # Comments outside of code; blanks of a fixed width, and the tie; fractions.
+        # LaTeX: comments outside code; fixed-width spaces and ties; fractions.
         (re.compile(r"(\\begin\{(verbatim|lstlisting|minted)\}.{0,5000}?\\end\{\2\})|(?<!\\)%[^\n]*", re.S), r"\1"),
         (re.compile(r"(?<!\\)(?:\\[,;:!]|~)"), " "),
         (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
@@ -45,7 +45,7 @@ _PLAINER = {
 _TEX_WORD = re.compile(r"\\(?:re)?newcommand\*?\{?\\([a-zA-Z]+)\}?\{([^{}\\]*)\}")
 _INCLUDED = re.compile(r"^[ \t]*(?:\\(?:input|include|subfile)\{([^{}]+)\}|include::([^\s\[\]]+)\[)", re.M)
 _COLOUR = re.compile(rb"\\u001b\[[\d;]*m")
-# The words behind controls that hide, delete or strike out; comments; the numbers of lists; raised and lowered numbers.
+# RTF: hidden, deleted and struck-out words; comments; list numbers; raised and lowered numbers.
 _RTF_CONTROLS = r"(?:\\[a-z]{1,20}+-?\d{0,9}+ ?){0,12}+"
 _RTF_HIDDEN = re.compile(rf"\\(?:v|deleted|strike)(?![a-z\d]){_RTF_CONTROLS} ?([^{{}}\\]*)")
 _RTF_COMMENT = re.compile(r"\{(?:\\\*)?\\annotation(?![a-z])")
@@ -53,7 +53,7 @@ _COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
 _RTF_PLAINER = (
     (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),
     (_RTF_COMMENT, r"{\\*\\unread"),
-    # The number of an item moves behind the controls of its paragraph; the engine would remove it without the sign.
+    # A list number moves behind its paragraph's controls. U+2060 keeps the engine from removing it.
     (
         re.compile(
             rf"\{{(?:\\\*)?\\(?:listtext|pntext)(?![a-z]){_RTF_CONTROLS} ?(\(?[\w.]{{1,12}}+[.)]?)\\tab ?\}}"
@@ -64,7 +64,7 @@ _RTF_PLAINER = (
     (re.compile(rf"(\\super(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1^"),
     (re.compile(rf"(\d\}}?\{{?{_RTF_CONTROLS}\\sub(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1_"),
 )
-# A style in the sheet of styles that has the name of a heading, and no outline level.
+# A style that is named a heading but has no outline level.
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,4})(?!\d)(?:(?!\\outlinelevel)[^{}]){0,300}?heading ([1-9]);\}", re.I)
 _STYLE_CONTROL = re.compile(r"(?<!\\)\\s(\d{1,4})(?!\d) ?")
 _LOOSE_NOTE = re.compile(r"\[\^\w{1,10}\]:\s*")
@@ -78,7 +78,7 @@ _CONFIG = xberg.ExtractionConfig(
 
 
 def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of a file that the engine reads. Raises: DocumentRejected where it cannot."""
+    """Return the file's text. Raises: DocumentRejected if the engine cannot read it."""
     left_out: tuple[LeftOut, ...] = ()
     if media_type in _TEXTS:
         source = decode(data, filename)
@@ -108,21 +108,20 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
 
 
 def _prepare_text(source: str, media_type: str) -> str:
-    """Write what the engine overlooks in a form that it reads."""
     for pattern, plainer in _PLAINER[media_type]:
         source = pattern.sub(plainer, source)
     if media_type != LATEX:
         return source
-    # Words that the author named.
+    # These macros are defined by the author.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
-    # A chapter that another file includes has no beginning of its own.
+    # An included chapter has no document environment.
     is_whole = "\\begin{document}" in source
     return source if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{source}\n\\end{{document}}\n"
 
 
 def _prepare_notebook(data: bytes, filename: str) -> bytes:
-    """Write a notebook of an older version in the form of today. Raises: DocumentRejected for what is no notebook."""
+    """Convert an older notebook to version 4. Raises: DocumentRejected if it is not a notebook."""
     try:
         notebook = json.loads(decode(data, filename))
         sheets = notebook.get("worksheets", ())
@@ -139,7 +138,10 @@ def _prepare_notebook(data: bytes, filename: str) -> bytes:
 
 
 def _prepare_rich_text(source: str, filename: str) -> bytes:
-    """Give headings by the name of their style an outline level, and refuse a file whose end is missing."""
+    """Add outline levels to headings known by style name.
+
+    Raises: DocumentRejected if the end of the file is missing.
+    """
     if not source.rstrip("\0 \r\n").endswith("}"):
         raise DocumentRejected(f"{filename} is damaged, its end is missing: save it again in its program.")
     for pattern, plainer in _RTF_PLAINER:
@@ -154,7 +156,7 @@ def _prepare_rich_text(source: str, filename: str) -> bytes:
 
 
 def _take_title_line(root: Any) -> str:
-    """Remove the line "title: …" that the engine writes of a text's metadata, and return the title."""
+    """Remove the line "title: …" that the engine adds, and return the title."""
     for label in root.xpath("//p/strong[1][not(preceding-sibling::*)]")[:5]:
         if (label.text or "").casefold() == "title" and (label.tail or "").startswith(":"):
             label.getparent().getparent().remove(label.getparent())
@@ -163,10 +165,9 @@ def _take_title_line(root: Any) -> str:
 
 
 def _write_labels(root: Any) -> None:
-    """Write the label of a note or a warning before its first words."""
     for label in root.xpath("//p[@class='markdown-alert-title']"):
         words = label.getnext()
-        # The engine names some twice.
+        # The engine writes some labels twice.
         if words is not None and (words.text or "").casefold() == label.text.casefold():
             words.getparent().remove(words)
             words = label.getparent().getnext()
@@ -176,7 +177,6 @@ def _write_labels(root: Any) -> None:
 
 
 def _write_notes_in_place(root: Any) -> None:
-    """Write each note in brackets where its mark stands."""
     notes = {}
     for section in root.xpath("//section[@class='footnotes']"):
         for item in section.iter("li"):
@@ -195,7 +195,7 @@ def _write_notes_in_place(root: Any) -> None:
 
 
 def convert(data: bytes, filename: str, media_type: str) -> Any:
-    """Return the engine's document, its content as HTML. Raises: DocumentRejected where it cannot read the file."""
+    """Return the engine's document, as HTML. Raises: DocumentRejected if it cannot read the file."""
     file = xberg.ExtractInput(
         kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=media_type or None, filename=filename
     )

@@ -1,4 +1,4 @@
-"""Groups of things that follow each other: lines of a row, rows of a table, columns side by side. PURE."""
+"""Group consecutive items: lines of a row, rows of a table, columns side by side. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def gather(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
-    """Return the items in groups; an item opens one unless it ``belongs`` to the group before it."""
+    """Return the items in groups; an item opens a group unless it ``belongs`` to the previous one."""
     groups: list[list[T]] = []
     for item in items:
         if groups and belongs(groups[-1], item):

@@ -1,4 +1,4 @@
-"""HTML: what a reader sees of a page, as Markdown, without navigation, footers and scripts."""
+"""Convert the visible text of an HTML page to Markdown, without navigation, footers and scripts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from retrieval.documents.extraction.writer import TableCell, spread, write_markd
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-# The page's main element must hold this share of its letters outside links; an article, which may be one of several
-# things on the page, that share.
+# Minimum share of the page's unlinked letters in the main element; higher for an article, since a page may have
+# several.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# What stands outside the main element is named from so many words on, and from this share of those within.
+# Minimum count, and share of all words, from which words outside the main element are reported.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Of parts with few words, these names say that they belong to the site, lead to other places or count lines of code;
-# the second ones say so only where most of the words are links.
+# Class names of small parts that belong to the site, link elsewhere or number code lines; the second group counts only
+# for parts that are mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -39,21 +39,20 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A notice that a script is needed is shorter, as are the words for a picture.
+# A notice that a script is needed is shorter, as is a picture's replacement text.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
-# "Previous:" and a bracket.
+# Length of "Previous:" and a bracket.
 _LONGEST_LABEL = 12
-# How a link says that it leads to the page before, the next one, or the one above.
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
-# What DocBook calls the boxes that it lays out as tables.
+# DocBook's classes of boxes that it lays out as tables.
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# Of a table that holds another one and does not lay out a page.
+# A table around a table is layout if a cell has more letters than this.
 _LONGEST_CELL = 300
-# Of a list whose definitions are all shorter and one paragraph each, every entry is one item.
+# Every entry is a list item if all definitions are shorter and have one paragraph.
 _LONGEST_DEFINITION = 1_000
-# A table of contents has so many entries, and hardly any words outside its links: numbers, its title.
+# A table of contents has at least this many entries, and few letters outside links.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
     """
@@ -65,16 +64,16 @@ _SENTENCE = frozenset(
     ("p", "li", "td", "th", "dt", "dd", "label", "legend", "caption", "figcaption", "summary", "span")
 )
 _SENTENCE |= HEADINGS.keys()
-# Words for a picture within a sentence: the sign of a key, a smile.
+# A picture within a sentence, such as a key sign or a smiley, has no longer text.
 _LONGEST_SIGN = 12
-# Buttons of more words than "Copy" and "Read more" are questions, where an answer follows.
+# Longer buttons than "Copy" and "Read more" may be questions.
 _FEWEST_QUESTION_WORDS = 3
-# A longer list of options is one of countries or of years.
+# Longer lists of options are countries or years; only chosen options are written.
 _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
-# Behind these, a raised mark begins a word.
+# A raised mark after these begins a word.
 _BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
@@ -92,7 +91,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def read_page(source: str, filename: str) -> ExtractedText:
-    """Raises: DocumentRejected for a page without elements, and for one of links alone."""
+    """Return the page's text. Raises: DocumentRejected for a page without elements, and for a page of links alone."""
     root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
@@ -105,42 +104,40 @@ def read_page(source: str, filename: str) -> ExtractedText:
 
 
 def convert_html(root: etree._Element) -> str:
-    """Return all that a reader of the page sees, but for its navigation and footer, as canonical Markdown."""
     return write_page(root)[0]
 
 
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
-    """Return the main part of the page as canonical Markdown, and how many words of it are left out."""
+    """Return the main part of the page as canonical Markdown, and the counts of left-out words."""
     _write_frames(root)
     unread = _drop_unseen(root)
     _tidy(root)
     main = _find_main(root)
     titles = root.findall(".//h1")
-    if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _unlinked_text(titles[0]).strip():
+    if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _read_unlinked_text(titles[0]).strip():
         main.text, titles[0].tail = "", main.text
         main.insert(0, titles[0])
     text = canonical(_to_markdown(main)).strip("\n")
     words = Counter(_WORDS.findall(text))
     counts = {kind: sum(word not in words for word in _WORDS.findall(" ".join(unread[kind]))) for kind in unread}
-    found = Counter(_WORDS.findall(_unlinked_text(root)))
+    found = Counter(_WORDS.findall(_read_unlinked_text(root)))
     counts["outside"] += (found - words).total() if main is not root else 0
     counts["outside"] *= counts["outside"] >= max(_FEWEST_OUTSIDE, _OUTSIDE_SHARE * found.total())
     return text, tuple(each for kind, count in counts.items() for each in leave_out(kind, (), count))
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
-    """Return the root of the page, or None. Raises: DocumentRejected where the parser would lose words."""
-    # Without huge_tree the parser leaves out what is nested in more than 255 levels, as unclosed tags soon are.
+    """Return the root of the page, or None. Raises: DocumentRejected if the parser would lose words."""
+    # The parser drops elements below 255 levels without huge_tree; unclosed tags soon nest that deep.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
-        # The parser stopped there, and what follows would be missing without a word.
+        # The parser stopped here, and the rest would be missing silently.
         raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
 
 
 def _write_frames(root: etree._Element) -> None:
-    """Put pages and shadow trees that stand within the page itself in their place."""
     for frame in list(root.iter("iframe")):
         if source := frame.get("srcdoc"):
             frame.text, frame.tag = None, "div"
@@ -154,7 +151,7 @@ def _write_frames(root: etree._Element) -> None:
 
 
 def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
-    """Remove what a reader of the page does not see and the ways to other pages; return texts that are left out."""
+    """Remove invisible elements and navigation; return the removed texts by kind."""
     tabs = _find_tabs(root)
     opened = find_opened(root)
     _name_panels(root, tabs)
@@ -171,7 +168,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
             continue
         is_out = element.tag in _DROPPED
         if not is_out and _is_furniture(element, letters[element], linked[element], most):
-            unread["outside"] += [_unlinked_text(element)] * (element.tag in _PARTS)
+            unread["outside"] += [_read_unlinked_text(element)] * (element.tag in _PARTS)
             is_out = True
         if not is_out and is_hidden(element) and element not in opened:
             unread["hidden"].append(text_of(element))
@@ -183,7 +180,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
             words = text_of(element)
             is_out = len(_WORDS.findall(words)) < _FEWEST_NOSCRIPT_WORDS or bool(_NEEDS_SCRIPT.search(words))
         if not is_out and element.tag == "button":
-            is_out = not _is_read(element, controls)
+            is_out = not _has_content_words(element, controls)
         if is_out:
             gone.add(element)
             _drop(element)
@@ -191,13 +188,15 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
 
 
 def _is_furniture(element: etree._Element, letters: int, linked: int, most: float) -> bool:
-    """Whether an element with so many letters is a part of the site, not of the page. An aside is a note, unless it is
-    made of links or says that it is something else."""
+    """Return whether an element belongs to the site, not to the page.
+
+    An aside is a note, unless it is mostly links or its class names say otherwise.
+    """
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # The name of a place may be made of its heading.
+    # An id may be derived from the heading, so it counts only without one.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
@@ -207,8 +206,8 @@ def _is_furniture(element: etree._Element, letters: int, linked: int, most: floa
     return bool(_SITE_PART.search(names) or (is_linked and _LINKED_PART.search(names)))
 
 
-def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
-    """Whether the words of a button belong to those around it: within a sentence or a heading, or before an answer."""
+def _has_content_words(button: etree._Element, controls: set[etree._Element]) -> bool:
+    """Return whether a button's words belong to the text: within a sentence or heading, or before an answer."""
     words, parent = text_of(button), button.getparent()
     if parent is None or not words:
         return False
@@ -216,22 +215,21 @@ def _is_read(button: etree._Element, controls: set[etree._Element]) -> bool:
         return True
     if parent.tag in _SENTENCE and (parent.tag in HEADINGS or parent.tag in ("dt", "summary", "label")):
         return True
-    if parent.tag in _SENTENCE and _count_letters(_own_text(parent)):
+    if parent.tag in _SENTENCE and _count_letters(_read_own_text(parent)):
         return True
     after = button.getnext()
     is_question = len(_WORDS.findall(words)) >= _FEWEST_QUESTION_WORDS or words.endswith("?")
     return is_question and after is not None and after.tag in _BLOCKS and bool(_count_letters(text_of(after)))
 
 
-def _own_text(element: etree._Element) -> str:
-    """Return the words that stand in the element itself and in marks within its sentence, not in controls."""
+def _read_own_text(element: etree._Element) -> str:
     parts = [element.text or "", *(child.tail or "" for child in element)]
     parts += [text_of(child) for child in element if child.tag in ("b", "i", "em", "strong", "span", "code", "kbd")]
     return "".join(parts)
 
 
 def _find_tabs(root: etree._Element) -> list[etree._Element]:
-    """Return the tabs of the page. Where only the order says which panel a tab opens, the panel is given a name."""
+    """Return the tabs of the page, and link each tab to its panel if only their order does."""
     for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
         tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
         for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):
@@ -243,7 +241,7 @@ def _find_tabs(root: etree._Element) -> list[etree._Element]:
 
 
 def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
-    """Give each panel of tabs the name of its tab, which stands elsewhere, as its heading."""
+    """Give each tab panel its tab's name as a heading."""
     panels: dict[str, etree._Element] = {}
     for key in ("id", "aria-labelledby"):
         panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
@@ -258,9 +256,11 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 
 
 def _drop_contents(root: etree._Element) -> None:
-    """Remove tables of contents, which hold the words of all sections and answer nothing: lists of links that lead to
-    headings, or to places in other pages. Before the first heading, any list of links is a menu."""
-    places = _find_headed(root)
+    """Remove tables of contents: lists of links to headings or to anchors in other pages.
+
+    They repeat words of all sections and answer no question. Before the first heading, any list of links is a menu.
+    """
+    places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))
     letters, linked = _measure(elements)
@@ -276,21 +276,20 @@ def _drop_contents(root: etree._Element) -> None:
         if element.getparent() in dropped:
             dropped.add(element)
         elif element.tag in _LISTS and linked[element] >= _LINKED_SHARE * letters[element]:
-            # What holds a heading is no menu before the first one.
             is_menu = is_before_headings and next(element.iter(*HEADINGS), None) is None
             entries = sum(1 for _ in element.iter("a")) if is_menu else links[element]
             if entries >= _FEWEST_ENTRIES:
                 dropped.add(element)
                 parent = element.getparent()
                 _drop(element)
-                # Its title is left, alone.
+                # The parent contains only the title of the contents.
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
 
 
 def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
-    """Return the letters of each element, and those of them that are in links; children stand behind their parents."""
+    """Return the letters and the linked letters of each element. Parents must precede children in ``elements``."""
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     for element in reversed(elements):
@@ -304,8 +303,8 @@ def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int],
     return letters, linked
 
 
-def _find_headed(root: etree._Element) -> set[str]:
-    """Return the names of the places where headings are: of each heading, what is in it, and what it begins."""
+def _find_heading_places(root: etree._Element) -> set[str]:
+    """Return the ids and names at headings: of the heading, its content, and the sections that it begins."""
     places: set[str] = set()
     for heading in root.iter(*HEADINGS):
         near = [*heading.iter(etree.Element)]
@@ -313,7 +312,9 @@ def _find_headed(root: etree._Element) -> set[str]:
         if before is not None:
             near.append(before)
         while (
-            parent is not None and parent.tag in ("section", "div", "article") and not _count_letters(_own_text(parent))
+            parent is not None
+            and parent.tag in ("section", "div", "article")
+            and not _count_letters(_read_own_text(parent))
         ):
             near.append(parent)
             parent = parent.getparent() if parent.getprevious() is None else None
@@ -321,23 +322,23 @@ def _find_headed(root: etree._Element) -> set[str]:
     return places
 
 
-def _drop_ways(root: etree._Element) -> None:
-    """Remove the lines that lead to the next page and the one before."""
+def _drop_page_links(root: etree._Element) -> None:
     for link in list(root.iter("a")):
         if link.get("accesskey") or not _WAYS.isdisjoint((link.get("rel") or "").lower().split()):
             line = next(link.iterancestors("p", "li", "td", "th", "div"), None)
-            if line is not None and _count_letters(_unlinked_text(line)) <= _LONGEST_LABEL * len(list(line.iter("a"))):
+            if line is not None and _count_letters(_read_unlinked_text(line)) <= _LONGEST_LABEL * len(
+                list(line.iter("a"))
+            ):
                 _drop(line)
 
 
 def _tidy(root: etree._Element) -> None:
-    """Drop what answers nothing, and write out what Markdown has no form for."""
     for table in list(root.iter("table")):
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
-            # A browser shows it before the table.
+            # A browser shows stray elements before the table.
             table.addprevious(stray)
     _drop_contents(root)
-    _drop_ways(root)
+    _drop_page_links(root)
     _write_pictures(root)
     _write_fields(root)
     _write_formulas(root)
@@ -348,15 +349,17 @@ def _tidy(root: etree._Element) -> None:
 
 
 def _write_pictures(root: etree._Element) -> None:
-    """Write the words for pictures that stand for words: in a cell, in a sentence, for a formula. Readings of Chinese
-    signs stand in brackets behind them."""
+    """Write the text of pictures that replace words: in a cell, in a sentence, for a formula.
+
+    Ruby readings follow their characters in parentheses.
+    """
     silent = {cell for cell in root.iter("td", "th", "dt", "dd") if not text_of(cell)}
     for picture in list(root.iter("img", "svg", "i", "span")):
         words = " ".join((picture.get("alt") or picture.get("aria-label") or "").split())
         if words and not text_of(picture):
             is_alone = not silent.isdisjoint(picture.iterancestors("td", "th", "dt", "dd"))
             is_sign = picture.tag == "img" and len(words) <= _LONGEST_SIGN
-            is_sign = is_sign and bool((picture.tail or _text_before(picture)).strip())
+            is_sign = is_sign and bool((picture.tail or _read_text_before(picture)).strip())
             if is_alone or is_sign or words.startswith("{\\displaystyle"):
                 _replace(picture, words)
     for ruby in list(root.iter("ruby")):
@@ -367,8 +370,7 @@ def _write_pictures(root: etree._Element) -> None:
 
 
 def _write_fields(root: etree._Element) -> None:
-    """Replace the fields of forms by what they show: values, chosen and possible options, ticks; drawings by their
-    words."""
+    """Replace form fields by what they show: values, options, ticks; and drawings by their words."""
     for field in list(root.iter("input", "select", "textarea", "svg")):
         kind = (field.get("type") or "text").lower()
         words = text_of(field)
@@ -380,13 +382,15 @@ def _write_fields(root: etree._Element) -> None:
                 options = [option for option in options if option[1]]
             words = " / ".join(option for option, _chosen in options if option)
         elif kind in ("checkbox", "radio"):
-            # Where it plays a button, it opens a menu.
+            # A checkbox with the role of a button opens a menu.
             words = "☒ " if field.get("checked") is not None else "☐ " if field.get("role") != "button" else ""
         elif field.tag == "input":
             words = "" if kind in _NO_VALUE else field.get("value") or ""
             parent = field.getparent()
             is_button = kind in ("submit", "button", "reset")
-            if is_button and (parent is None or not (parent.tag in _SENTENCE and _count_letters(_own_text(parent)))):
+            if is_button and (
+                parent is None or not (parent.tag in _SENTENCE and _count_letters(_read_own_text(parent)))
+            ):
                 words = ""
         _replace(field, f"{words} " if field.tag == "svg" and words else words)
 
@@ -396,12 +400,12 @@ def _write_formulas(root: etree._Element) -> None:
         source = formula.get("alttext") or next(
             (text_of(each) for each in formula.iter("annotation") if "tex" in (each.get("encoding") or "")), ""
         )
-        _replace(formula, source or _linear(formula))
+        _replace(formula, source or _write_linear(formula))
 
 
-def _linear(element: etree._Element) -> str:
+def _write_linear(element: etree._Element) -> str:
     """Return MathML on one line: ``(a+b)/c``, ``10^6``."""
-    parts = [_linear(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
+    parts = [_write_linear(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
     marks = {"msup": "^", "mover": "^", "msub": "_", "munder": "_", "mfrac": "/"}
     if element.tag in marks and len(parts) == 2:
         return f"{_bracket(parts[0])}{marks[element.tag]}{_bracket(parts[1])}"
@@ -420,7 +424,7 @@ def _bracket(words: str) -> str:
 def _write_marks(root: etree._Element) -> None:
     """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, ``1/2``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
-        words, before = text_of(mark), _text_before(mark)
+        words, before = text_of(mark), _read_text_before(mark)
         last = before[-1:]
         is_link = mark.find(".//a") is not None or next(mark.iterancestors("a"), mark).tag == "a"
         if mark.tag == "a" and not ((mark.get("href") or "").startswith("#") and _NOTE_MARK.fullmatch(words)):
@@ -444,8 +448,8 @@ def _write_marks(root: etree._Element) -> None:
             _replace(mark, f"^{words}" if len(words.split()) == 1 else f"^({words})")
 
 
-def _text_before(element: etree._Element) -> str:
-    """Return the text that directly precedes an element within its sentence."""
+def _read_text_before(element: etree._Element) -> str:
+    """Return the text directly before an element within its sentence."""
     before = element.getprevious()
     while before is not None:
         if before.tail:
@@ -456,25 +460,27 @@ def _text_before(element: etree._Element) -> str:
     parent = element.getparent()
     if parent is None:
         return ""
-    return parent.text or ("" if parent.tag in _BLOCKS else _text_before(parent))
+    return parent.text or ("" if parent.tag in _BLOCKS else _read_text_before(parent))
 
 
 def _open_boxes(root: etree._Element) -> None:
-    """Turn tables that only lay out a note or a page into blocks of text: around other tables, and of one column. A
-    small table in a cell of a table becomes words of that cell."""
+    """Turn layout tables (around other tables, or of one column) into blocks of text.
+
+    A small table in a cell of a table becomes words of that cell.
+    """
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()
         is_layout = table.get("role") in ("presentation", "none") or not _BOXES.isdisjoint(classes)
         inner = list(table.iter("table"))[1:]
         if inner and not is_layout:
-            cells = [cell for row in _rows_of(table) if len(row) > 1 for cell in row]
+            cells = [cell for row in _list_rows(table) if len(row) > 1 for cell in row]
             is_layout = not cells or max(_count_letters(text_of(cell)) for cell in cells) > _LONGEST_CELL
             for each in reversed(inner if not is_layout else []):
-                rows = (", ".join(filter(None, map(_flatten, row))) for row in _rows_of(each))
+                rows = (", ".join(filter(None, map(_flatten, row))) for row in _list_rows(each))
                 _replace(each, "; ".join(filter(None, rows)))
-        if is_layout or all(len(row) < 2 for row in _rows_of(table)):
-            for row in _rows_of(table):
+        if is_layout or all(len(row) < 2 for row in _list_rows(table)):
+            for row in _list_rows(table):
                 for part in row:
                     if part.tag == "th":
                         _end_with_colon(part)
@@ -485,8 +491,7 @@ def _open_boxes(root: etree._Element) -> None:
             table.tag = "div"
 
 
-def _rows_of(table: etree._Element) -> list[etree._Element]:
-    """Return the rows of the table itself, not those of tables within."""
+def _list_rows(table: etree._Element) -> list[etree._Element]:
     parts = sorted(table, key=lambda part: part.tag == "tfoot")
     return [row for part in parts for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
 
@@ -522,7 +527,6 @@ def _fits_an_item(entry: etree._Element) -> bool:
 
 
 def _end_with_colon(element: etree._Element) -> None:
-    """Add a colon, unless the text ends with a sign."""
     text = "".join(map(str, element.itertext())).rstrip()
     if not (text[-1:].isalnum() or text[-1:] in ")]\"'`"):
         return
@@ -535,9 +539,9 @@ def _end_with_colon(element: etree._Element) -> None:
 
 
 def _spread_tables(root: etree._Element) -> None:
-    """Replace tables with merged cells by such without, each cell in its column."""
+    """Replace each table with merged cells by a table without, each cell in its column."""
     for table in list(root.iter("table")):
-        cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_of(table)]
+        cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _list_rows(table)]
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
             continue
         rows = [
@@ -563,12 +567,11 @@ def _read_number(element: etree._Element, name: str) -> int | None:
 
 
 def _drop(element: etree._Element) -> None:
-    """Take ``element`` out of its tree and leave the text that follows it."""
+    """Remove ``element`` but keep the text that follows it."""
     _replace(element, "")
 
 
 def _replace(element: etree._Element, words: str) -> None:
-    """Put ``words`` in the place of ``element``."""
     parent, before, tail = element.getparent(), element.getprevious(), words + (element.tail or "")
     if parent is None:
         return
@@ -580,14 +583,12 @@ def _replace(element: etree._Element, words: str) -> None:
 
 
 def _unwrap(element: etree._Element) -> None:
-    """Put what is in ``element`` in its place."""
     for child in reversed(list(element)):
         element.addnext(child)
     _drop(element)
 
 
-def _unlinked_text(root: etree._Element) -> str:
-    """Return the text of an element outside links."""
+def _read_unlinked_text(root: etree._Element) -> str:
     parts: list[str] = []
     links = 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -598,11 +599,10 @@ def _unlinked_text(root: etree._Element) -> str:
 
 
 def _find_main(root: etree._Element) -> etree._Element:
-    """Return the page's only ``main`` or ``article`` element, if most of the text is in it; else the whole page."""
     for tag, share in _MAIN_SHARE.items():
         found = list(root.iter(tag))
         if len(found) == 1:
-            inside, all_letters = (_count_letters(_unlinked_text(part)) for part in (found[0], root))
+            inside, all_letters = (_count_letters(_read_unlinked_text(part)) for part in (found[0], root))
             if inside and inside >= share * all_letters:
                 return found[0]
     return root
@@ -613,7 +613,6 @@ def _count_letters(text: str) -> int:
 
 
 def _to_markdown(root: etree._Element) -> str:
-    """Return the text in order, as Markdown."""
     parts: list[str] = []
     _write(root, parts)
     text = "\n".join(line.rstrip(" \t") for line in "".join(parts).split("\n"))
@@ -628,14 +627,14 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
     elif tag == "pre":
         for part in element.iter("br", "div", "p", "li"):
-            # Each of them is a line.
+            # Each of these elements is a line of code.
             part.tail = f"\n{(part.tail or '').lstrip()}" if part.tag != "br" else f"\n{part.tail or ''}"
         code = "".join(map(str, element.itertext())).strip("\n")
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
         parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
     elif tag == "table":
         caption = element.find("caption")
-        rows = ([_flatten(cell) for cell in row if cell.tag in ("td", "th")] for row in _rows_of(element))
+        rows = ([_flatten(cell) for cell in row if cell.tag in ("td", "th")] for row in _list_rows(element))
         title = _flatten(caption) if caption is not None else ""
         parts.append(f"\n\n{title}\n\n{write_markdown_table(rows)}\n\n")
     elif tag == "br":
@@ -645,7 +644,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         _add(parts, f"`{words}`" if words and "`" not in words else words)
     else:
         edge = "\n\n" if tag in _BLOCKS and not _ITEM_BEGINS.search("".join(parts[-3:])) else ""
-        _add(parts, f"\n{_item_sign(element)} " if tag == "li" else edge)
+        _add(parts, f"\n{_make_item_sign(element)} " if tag == "li" else edge)
         _write_words(element.text, parts)
         for child in element:
             _write(child, parts)
@@ -653,8 +652,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         _add(parts, "\n\n" if tag in _BLOCKS else "")
 
 
-def _item_sign(item: etree._Element) -> str:
-    """Return the sign of a list item, indented by the items around it."""
+def _make_item_sign(item: etree._Element) -> str:
     parent = item.getparent()
     sign = "-"
     if parent is not None and parent.tag == "ol":
@@ -682,7 +680,7 @@ def _write_words(text: str | None, parts: list[str]) -> None:
 
 
 def _add(parts: list[str], words: str) -> None:
-    """Add ``words``, unless there are none: the last part always has a last character."""
+    """Add ``words`` unless empty, so that the last part has a last character."""
     if words:
         parts.append(words)
 

@@ -1,5 +1,4 @@
-"""E-mails (EML), messages of Outlook (MSG) and mailboxes (mbox): headers and words; attachments are documents of their
-own."""
+"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox); attachments become documents of their own."""
 
 from __future__ import annotations
 
@@ -43,31 +42,30 @@ from retrieval.text.encodings import codec_of, with_known_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
-# Lines that Markdown would take for the rule below a heading, and indentation that it would take for code.
+# Markdown would read these lines as heading rules, and this indentation as code.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"https?://\S+|\bcid:\S+|<[^<>\s]+>")
 _SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
-# What PGP adds to words, in ASCII: its own headers and keys, and what only its key opens.
+# PGP headers are removed, and so are keys, signatures and encrypted blocks.
 _PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\n)*", re.M)
 _PGP_BLOCK = re.compile(
     r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
 )
-# The name of an attachment that should stand in quotes.
+# An attachment name without the required quotes.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# The line before each message names its sender and time; so do no sentences that begin with "From".
+# The line before each message has a sender and time, unlike a sentence that begins with "From".
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
-# Rich text as Outlook keeps it.
 _COMPRESSED = "x-compressed-rtf"
-# A blank at a line's end says that the next line goes on (RFC 3676), but for quotations and the mark of a signature.
+# A space at a line's end joins the next line (RFC 3676), except in quotations and at a signature's mark.
 _FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
-# The library for Outlook's packages raises any of these for damaged data.
+# The TNEF library raises any of these for damaged data.
 _DAMAGED = (
     ArithmeticError,
     AssertionError,
@@ -81,10 +79,10 @@ _DAMAGED = (
 _registry = email.headerregistry.HeaderRegistry()
 _POLICY = email.policy.default.clone(header_factory=lambda name, value: _registry(name, with_known_encodings(value)))
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
-# A plain part this short that speaks of HTML or a browser says only that the words are elsewhere.
+# A plain part this short that mentions HTML or a browser only refers to the other part.
 _LONGEST_STUB = 60
 _STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
-# Two forms of one mail differ in a few words. With more, each of them says something that the other lacks.
+# Forms of one mail differ in a few words. If they differ in more, each has content that the other lacks.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -93,14 +91,14 @@ _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    # Apple Mail writes the length of the message before it, and what it noted itself behind.
+    # Apple Mail writes the message's length before it, and its own notes behind it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
     return _write_mail(_parse(data), filename, limits)
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the messages, each of which is a member; a single message is read itself."""
+    """Return a list of the messages, which become members; for a single message its text."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -112,16 +110,16 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
     writer.add_heading(title, 1)
     for message in messages:
         parsed = _parse(message)
-        subject = _header(parsed, "Subject") or "message"
+        subject = _read_header(parsed, "Subject") or "message"
         members.add(f"{subject.replace('/', '-')}.eml", message)
-        told = "; ".join(filter(None, (subject, _header(parsed, "From"), _header(parsed, "Date"))))
+        told = "; ".join(filter(None, (subject, _read_header(parsed, "From"), _read_header(parsed, "Date"))))
         writer.add_item(told.replace("<", "(").replace(">", ")"))
     return writer.finish(title, members=members.found, left_out=members.left_out)
 
 
 def _parse(data: bytes) -> EmailMessage:
     if b"\0" in data[:200]:
-        # The whole mail was saved again in UTF-16, as editors do.
+        # Some editors save a whole mail again in UTF-16.
         data = decode(data, "The message").encode()
     return email.message_from_bytes(data, policy=_POLICY)
 
@@ -129,19 +127,18 @@ def _parse(data: bytes) -> EmailMessage:
 def _write_mail(
     message: EmailMessage, filename: str, limits: ExtractionLimits, linked: Iterable[str] = ()
 ) -> ExtractedText:
-    """Return the mail as text. What is only ``linked`` to is named."""
     reader = _MailReader(filename, limits)
     reader.find_shown(message)
     reader.read(message)
     members = reader.members
     for name in linked:
         members.leave_out("linked", name)
-    subject = plain_title(_header(message, "Subject")) or derive_title(filename)
+    subject = plain_title(_read_header(message, "Subject")) or derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(subject, 1)
-    lines = [(name, _header(message, name)) for name in HEADERS]
+    lines = [(name, _read_header(message, name)) for name in HEADERS]
     lines.append(("Attachments", ", ".join(member.name for member in members.found)))
-    # Addresses in angle brackets would be links.
+    # Markdown would read an address in angle brackets as a link.
     headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
     writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
     for block in reader.blocks:
@@ -152,7 +149,7 @@ def _write_mail(
 
 
 class _MailReader:
-    """Collects the words of a mail in the order of its parts, as Markdown, and its attachments."""
+    """Collector of a mail's words, as Markdown in the order of its parts, and of its attachments."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -164,14 +161,14 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Note the parts that pages of the mail show, such as the logos of signatures: they are no documents."""
+        """Note parts that the mail's pages show, such as signature logos: they are no documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
                 self._shown |= {unquote(found) for found in _SHOWN_PART.findall(page)}
 
     def read(self, part: Any) -> None:
-        kind, name = part.get_content_type(), _name_of(part)
+        kind, name = part.get_content_type(), _find_name(part)
         main, _, sub = kind.partition("/")
         ending = posixpath.splitext(name)[1].lower()
         is_attached = part.get_content_disposition() == "attachment"
@@ -205,7 +202,7 @@ class _MailReader:
             self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
 
     def _add(self, text: str, sub: str = "plain") -> None:
-        """Add the words of a part. Pages are told by their content as well: some are sent as plain text."""
+        """Add the words of a part. Some pages are sent as plain text, so pages are also detected by content."""
         if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
@@ -220,7 +217,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # Markdown finds no headings and no code in it.
+        # Markdown must find no headings and no code.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
@@ -232,7 +229,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Read the form of the mail that says most, or two of which each says something else; invitations as well."""
+        """Read the fullest form of the mail, or two forms that differ; read invitations as well."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -260,12 +257,12 @@ class _MailReader:
         elif sub in ("rfc822", "global", "news"):
             data = inner.as_bytes()
             if not inner.keys():
-                # Some programs encode what must not be encoded.
+                # Some programs encode messages, which RFC 2046 forbids.
                 data = _decode_base64(str(inner.get_payload())) or data
-            subject = _header(_parse(data), "Subject").replace("/", "-")
+            subject = _read_header(_parse(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
-            # Reports: what could not be delivered, and why.
+            # Delivery reports
             reports = part.get_payload() if part.is_multipart() else []
             self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
@@ -277,7 +274,7 @@ class _MailReader:
         except DocumentRejected:
             self.members.leave_out("unreadable", name or "calendar")
             return
-        # Without the name of the calendar, which is that of the mail.
+        # The first line repeats the mail's name.
         words = events.text.partition("\n")[2].strip()
         if words not in self._calendars:
             self._calendars.add(words)
@@ -305,16 +302,16 @@ class _MailReader:
             self.read(inner)
 
     def _read_outlook_package(self, data: bytes, name: str) -> None:
-        """Read what Outlook packs into one attachment: the words, if the mail lacks them, and the attachments."""
+        """Read Outlook's TNEF attachment: the words, if the mail lacks them, and the attachments."""
         try:
             package = TNEF(data, do_checksum=False)
         except _DAMAGED:
             self.members.leave_out("outlook", name)
             return
         before, self.blocks = self.blocks, []
-        if page := _as_text(package.htmlbody, package.codepage):
+        if page := _decode_text(package.htmlbody, package.codepage):
             self._add(page, "html")
-        elif words := _as_text(package.body, package.codepage):
+        elif words := _decode_text(package.body, package.codepage):
             self._add(words)
         elif package._rtfbody:
             self._add_rich_text(bytes(package._rtfbody) + b"\0", is_compressed=True)
@@ -322,7 +319,7 @@ class _MailReader:
         self.blocks = self._choose(before, self.blocks)
         for attachment in package.attachments:
             long = next((each.data for each in attachment.mapi_attrs if each.name == _LONG_NAME), None)
-            title = _as_text(long or attachment._name, package.codepage) or "attachment"
+            title = _decode_text(long or attachment._name, package.codepage) or "attachment"
             if hasattr(attachment, "embed"):
                 inner = EmailMessage()
                 inner["Subject"] = " ".join(title.split())
@@ -337,8 +334,8 @@ class _MailReader:
 
 
 def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
-    """Return the form that says nearly all of the other, or both, and how many words of the other one that lacks."""
-    first, second = _words_of(plain), _words_of(rich)
+    """Return the form with nearly all words of the other, or both, and the number of words lost."""
+    first, second = _collect_words(plain), _collect_words(rich)
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
         return rich, 0
@@ -349,15 +346,15 @@ def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
     return [*plain, *rich], 0
 
 
-def _words_of(blocks: list[str]) -> set[str]:
+def _collect_words(blocks: list[str]) -> set[str]:
     return set(_WORD.findall(_ADDRESS.sub(" ", "\n".join(blocks)).casefold()))
 
 
 def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
-    return "\n".join(f"{name}: {value}" for name in names if (value := _header(message, name)))
+    return "\n".join(f"{name}: {value}" for name in names if (value := _read_header(message, name)))
 
 
-def _as_text(value: Any, codepage: str | None) -> str:
+def _decode_text(value: Any, codepage: str | None) -> str:
     if isinstance(value, bytes):
         value = value.decode(codec_of(codepage or "") or "windows-1252", "replace")
     return canonical(str(value or "")).strip()
@@ -370,8 +367,7 @@ def _decode_base64(text: str) -> bytes:
         return b""
 
 
-def _name_of(part: Any) -> str:
-    """Return the name of an attachment, also of one that is not in quotes, as it should be."""
+def _find_name(part: Any) -> str:
     raw = {name.lower(): str(value) for name, value in part.raw_items()}
     for header in ("content-disposition", "content-type"):
         if bare := _BARE_NAME.search(raw.get(header, "")):
@@ -379,22 +375,22 @@ def _name_of(part: Any) -> str:
     return part.get_filename() or ""
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # Of lists with semicolons it returns the first address alone.
+        # The library returns only the first address of a list with semicolons.
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
-    except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers
+    except (ValueError, IndexError, AttributeError):  # the library's parsers of damaged headers raise these
         text = raw
     return " ".join(canonical(text).split())
 
 
 def _read_text(part: Any, filename: str) -> str:
-    # As it was sent: `get_payload` would decode it by any codec of Python that the mail names.
+    # `get_payload` without decoding would use any Python codec that the mail names.
     sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
     if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
-        # It says so of words that are not encoded.
+        # The mail declares base64, but its words are not encoded.
         payload = sent.encode("utf-8", "surrogateescape")
     is_html = part.get_content_subtype() == "html"
     text = decode(payload, filename, html=is_html, label=part.get_content_charset() or "") if payload.strip() else ""
@@ -409,12 +405,12 @@ _BY_VALUE, _BY_REFERENCE, _EMBEDDED = 1, (2, 3, 4, 7), 5
 _RICH_TEXT = 0x1009
 _EMBEDDED_MESSAGE = "__substg1.0_3701000D"
 _EMBEDDED_HEADER_BYTES = 24
-# More than are read as documents of documents.
+# Deeper messages are not read as documents.
 _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """A message in a message, whose properties begin earlier than those of a file's own."""
+    """A message in a message, whose properties have a shorter header than in a file."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
@@ -426,41 +422,41 @@ class _Embedded(oxmsg.Message):
 
 
 def extract_outlook_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    mail, linked = _as_mail(oxmsg.Message.load(io.BytesIO(data)))
+    mail, linked = _convert_message(oxmsg.Message.load(io.BytesIO(data)))
     return _write_mail(mail, filename, limits, linked)
 
 
-def _headers(message: Any) -> dict[str, str]:
+def _read_headers(message: Any) -> dict[str, str]:
     sent = message.sent_date
     people = [f"{each.name} <{each.email_address}>" if each.name else each.email_address for each in message.recipients]
     found = {
         "From": message.sender or "",
-        "To": _header_of(message, "To") or "; ".join(filter(None, people)),
-        "Cc": _header_of(message, "Cc"),
-        "Bcc": _header_of(message, "Bcc"),
-        "Date": format_datetime(sent) if sent else _header_of(message, "Date"),
+        "To": _find_header(message, "To") or "; ".join(filter(None, people)),
+        "Cc": _find_header(message, "Cc"),
+        "Bcc": _find_header(message, "Bcc"),
+        "Date": format_datetime(sent) if sent else _find_header(message, "Date"),
         "Subject": message.subject or "",
     }
     return {name: " ".join(canonical(_decode(value)).split()) for name, value in found.items()}
 
 
-def _header_of(message: Any, name: str) -> str:
+def _find_header(message: Any, name: str) -> str:
     headers = message.message_headers or {}
     return next((str(value) for key, value in headers.items() if key.lower() == name.lower()), "")
 
 
 def _decode(value: str) -> str:
-    """The words of a header that is written in ASCII, such as =?GBK?B?...?=."""
+    """Decode a header written in ASCII, such as =?GBK?B?...?=."""
     try:
         return str(make_header(decode_header(with_known_encodings(value)))) if "=?" in value else value
     except (MessageError, LookupError, ValueError):
         return value
 
 
-def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
-    """The message in the form that mails have elsewhere, and the names of what is only linked to."""
+def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
+    """Return the message as an EmailMessage, and the names of attachments that are only linked."""
     mail = EmailMessage()
-    for name, value in _headers(message).items():
+    for name, value in _read_headers(message).items():
         if value:
             mail[name] = value
     page = canonical(message.html_body or "")
@@ -481,7 +477,7 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
             inner = next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
-                _attach(mail, f"{subject}.eml", bytes(_as_mail(inner, depth + 1)[0]))
+                _attach(mail, f"{subject}.eml", bytes(_convert_message(inner, depth + 1)[0]))
         elif method in _BY_REFERENCE:
             linked.append(name or "attachment")
         else:
@@ -492,11 +488,10 @@ def _as_mail(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
 
 
 def _decompress(rich: bytes) -> bytes:
-    """Raises: DocumentRejected for damaged data."""
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:
-        # The library raises nothing more special.
+        # The library raises no narrower exception.
         raise DocumentRejected("message.rtf is damaged.") from error
 
 

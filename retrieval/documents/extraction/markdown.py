@@ -1,4 +1,4 @@
-"""Markdown: where its headings are, and what should not be cut. PURE."""
+"""Find the headings of Markdown and the blocks that must not be cut. PURE."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
 
 
 def with_structure(text: str, title: str = "", media_type: str = "") -> ExtractedText:
-    """Markdown ``text`` with its headings and the blocks to keep whole; its headings give the title it lacks."""
+    """Return Markdown ``text`` with its structure; an empty ``title`` is taken from the headings."""
     sections, protected = parse_structure(text)
     return ExtractedText(text, media_type, title or find_title(sections), sections, protected=protected)
 
 
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
-    """The top-level ``key: value`` lines of a YAML or TOML block at the start, and where the text proper begins.
+    """Return the top-level ``key: value`` lines of YAML or TOML front matter, and the offset of the body.
 
-    Nested values, lists and multi-line strings are left out: reading them asks for a YAML parser, and no one needs
-    them.
+    Nested values, lists and multi-line strings are left out: they would need a YAML parser and are not used.
     """
     match = _FRONT_MATTER.match(text)
     if not match or not (match[2] or "").strip():
@@ -55,9 +54,9 @@ def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
 
 
 def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
-    """The headings and the blocks to keep whole of Markdown ``text``, read from ``body_start`` on."""
+    """Return the headings of Markdown ``text`` from ``body_start`` on, and the blocks to keep whole."""
     parser = MarkdownIt("commonmark").enable("table")
-    # Only blocks are asked for: without the inline pass parsing is twice as fast.
+    # Parsing without the inline pass is twice as fast.
     parser.core.ruler.disable(["inline", "text_join"])
     tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
     starts = find_line_starts(text)
@@ -77,7 +76,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
 
 
 def find_title(sections: list[Section]) -> str:
-    """The title of the only outermost heading, or of the first when the text starts with it; else empty."""
+    """Return the title of the only top-level heading, or of a level-1 heading at the start; else empty."""
     if not sections:
         return ""
     top = min(section.level for section in sections)

@@ -1,8 +1,7 @@
-"""Values of cells as spreadsheet programs show them. PURE.
+"""Format cell values as spreadsheet programs show them. PURE.
 
-What depends on the reader's country is written in one form for all: a point before the decimals, no mark between
-thousands, days as YYYY-MM-DD. A negative number has a minus, also where the program shows it in brackets or in red, and
-zero is a digit, also where the program shows a dash.
+Locale-dependent output has one form: a decimal point, no thousands separator, days as YYYY-MM-DD. Negative numbers get
+a minus even if the program shows brackets or red, and zero is a digit even if the program shows a dash.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-# A token is quoted or escaped words; blanks; a colour, a condition or a currency; a sign for a part of the value; or
-# any other sign, which is shown.
+# A token is quoted or escaped text; a space; a colour, condition or currency; a sign for a part of the value; or any
+# other character, which is shown.
 _TOKEN = re.compile(
     r'"([^"]*)"|\\(.)|([_*].)|\[([^\]]*)\]'
     r"|(General|AM/PM|A/P|E[+-]|y+|e+(?![+-])|m+|d+|h+|s+(?:\.0+)?|[0#?@%.,/;])|(.)",
@@ -40,7 +39,10 @@ _CONTEXT = Context(prec=400)
 
 
 class _Token(NamedTuple):
-    """``kind`` is "sign" for a part of the value, "elapsed" for a time that goes on after 24 hours, or "words"."""
+    """A token of a format.
+
+    ``kind`` is "sign" for a part of the value, "elapsed" for a time that may exceed 24 hours, or "words".
+    """
 
     kind: str
     words: str
@@ -55,7 +57,6 @@ class _Section(NamedTuple):
 
 
 def show_value(value: object, number_format: str = "") -> str:
-    """Return the value as its format shows it."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     sections = _read_format(number_format[:_LONGEST_FORMAT] or "General")
@@ -78,7 +79,7 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
-        # A dash stands for it.
+        # The format shows zero as a dash.
         return _show_number(value, sections[0].tokens)
     if value >= 0 or not re.search("[1-9]", shown):
         return shown
@@ -89,7 +90,7 @@ def show_value(value: object, number_format: str = "") -> str:
 
 
 def show_number(value: float) -> str:
-    """Return a number without a format: with at most fifteen digits, as spreadsheets keep them."""
+    """Return a number without a format, with at most fifteen digits, as spreadsheets store it."""
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
         return str(int(value))
     words = f"{value:.15g}"
@@ -118,7 +119,6 @@ def _read_format(number_format: str) -> list[_Section]:
 
 
 def _choose(sections: Sequence[_Section], value: float) -> int:
-    """Return the section that shows this number."""
     numeric = [section for section in sections[:3] if not section.has("@")] or sections[:1]
     if any(section.condition for section in numeric):
         for at, section in enumerate(numeric):
@@ -133,13 +133,13 @@ def _choose(sections: Sequence[_Section], value: float) -> int:
 
 
 def _show_number(value: float, tokens: Sequence[_Token]) -> str:
-    """Return a number that is not negative."""
+    """Return the formatted ``value``, which is not negative."""
     if not any(token.kind == "sign" and token.words in "0#?" for token in tokens):
         usual = ("general", "@")
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Words to show are one character of the pattern, except digits, which may be part of a fraction.
+    # Each text token is one private-use character, except digits, which may be part of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)
@@ -169,7 +169,6 @@ def _show_fraction(number: Decimal, found: re.Match[str]) -> str:
 
 
 def _show_digits(number: Decimal, pattern: str) -> str:
-    """Return the pattern with the digits of the number in their places."""
     power = _POWER.search(pattern)
     behind = ""
     if power:
@@ -189,7 +188,6 @@ def _show_digits(number: Decimal, pattern: str) -> str:
 
 
 def _trim(digits: str, pattern: str) -> str:
-    """Return the decimals without the zeros at their end that the pattern does not ask for."""
     least = "".join(_PLACE.findall(pattern)).rfind("0") + 1
     return digits[:least] + digits[least:].rstrip("0")
 
@@ -198,7 +196,7 @@ def _show_whole(digits: str, pattern: str) -> str:
     count = len(_PLACE.findall(pattern))
     if not count:
         return pattern + digits
-    # The first place takes all the digits that have no place of their own; a zero fills each place from the first 0 on.
+    # The first place takes all extra digits on the left; a 0 pads each place from the first 0 on.
     filled = digits.rjust(count)
     pieces = iter([filled[: len(filled) - count + 1], *filled[len(filled) - count + 1 :]])
     first = pattern.find("0")
@@ -210,11 +208,8 @@ def _show_whole(digits: str, pattern: str) -> str:
     return _PLACE.sub(fill, pattern)
 
 
-# Days and times -------------------------------------------------------------------------------------------------------
-
-
 def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> str:
-    """Return a day, a time or a duration as the tokens show it, but a day with its month and year as ISO 8601."""
+    """Return a day, a time or a duration in the format; a date with month and year as ISO 8601."""
     if isinstance(value, time):
         value = datetime.combine(_DAY_ZERO, value.replace(tzinfo=None))
     if isinstance(value, date):
@@ -241,7 +236,7 @@ def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> st
     if is_elapsed or not {"m", "d"} <= kinds or not {"y", "e"} & kinds:
         return "-" * (is_elapsed and value < timedelta(0)) + " ".join("".join(shown).split())
     weekday = [words for words, part in zip(shown, parts, strict=True) if part in ("ddd", "dddd")]
-    # Midnight is the time of a day without one.
+    # Midnight means a day without a time.
     is_day = not value % timedelta(days=1)
     clock = [at for at in known if parts[at][0] in "hisA" and not is_day]
     hour = "".join(shown[clock[0] : clock[-1] + 1]) if clock else ""

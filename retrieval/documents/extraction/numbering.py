@@ -1,4 +1,4 @@
-"""The numbers that Word writes before headings, clauses and steps: they stand in no paragraph's text. PURE."""
+"""Compute the numbers that Word shows before headings, clauses and steps; no paragraph's text has them. PURE."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
 class Numbering:
-    """Counts the numbered paragraphs of a document in their order.
+    """Counter of a document's numbered paragraphs.
 
-    :meth:`count` must be called once for each paragraph. Source: ECMA-376 part 1, 17.9.
+    Call :meth:`count` once for each paragraph in order. Source: ECMA-376 part 1, 17.9.
     """
 
     def __init__(self, root: Any, styles: Any) -> None:
-        """``root`` is the element of the numbering part, ``styles`` that of the styles; both may be None."""
+        """Read the numbering part ``root`` and the ``styles``; both may be None."""
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
         self._own: dict[str, dict[int, Any]] = {}
@@ -48,15 +48,15 @@ class Numbering:
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
             self._read_instance(number)
-        # A definition may only name the style in which the levels are.
+        # A definition may only name the style that has the levels.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
-            link = by_id.get(_value(definition, "w:numStyleLink"))
+            link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:
-                num_id = _value(link.find(f"{qn('w:pPr')}/{qn('w:numPr')}"), "w:numId")
+                num_id = _read_value(link.find(f"{qn('w:pPr')}/{qn('w:numPr')}"), "w:numId")
                 linked = self._levels.get(self._abstract.get(num_id, ""), {})
                 self._levels[definition.get(qn("w:abstractNumId"))].update(linked)
         for style_id in by_id:
-            if found := self._of_style(style_id, by_id):
+            if found := self._find_style_place(style_id, by_id):
                 self._styles[style_id] = found
 
     def _read_instance(self, number: Any) -> None:
@@ -65,25 +65,25 @@ class Numbering:
         self._abstract[num_id] = abstract.get(qn("w:val")) if abstract is not None else ""
         for override in number.iterchildren(qn("w:lvlOverride")):
             at = int(override.get(qn("w:ilvl"), 0))
-            if start := _value(override, "w:startOverride"):
+            if start := _read_value(override, "w:startOverride"):
                 self._starts[num_id, at] = int(start)
             if (level := override.find(qn("w:lvl"))) is not None:
                 self._own.setdefault(num_id, {})[at] = level
 
-    def _of_style(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
-        """Return list and level of a style, its own or those of a style that it is based on."""
+    def _find_style_place(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
+        """Return list and level of a style, its own or inherited."""
         wanted, seen = style_id, set()
         while style_id in by_id and style_id not in seen:
             seen.add(style_id)
             style = by_id[style_id]
             properties = style.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
             if properties is not None:
-                num_id = _value(properties, "w:numId")
-                level = _value(properties, "w:ilvl")
+                num_id = _read_value(properties, "w:numId")
+                level = _read_value(properties, "w:ilvl")
                 linked = (
                     at
                     for at, each in self._levels.get(self._abstract.get(num_id, ""), {}).items()
-                    if _value(each, "w:pStyle") in (wanted, style_id)
+                    if _read_value(each, "w:pStyle") in (wanted, style_id)
                 )
                 return (num_id, int(level) if level else next(linked, 0)) if num_id not in ("", "0") else None
             based_on = style.find(qn("w:basedOn"))
@@ -91,18 +91,17 @@ class Numbering:
         return None
 
     def place_of(self, paragraph: Any) -> tuple[str, int] | None:
-        """Return list and level of the paragraph's element, from 0; None for one of no list."""
+        """Return the paragraph's list and level, from 0; None if it is in no list."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
-        by_style = self._styles.get(_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
+        by_style = self._styles.get(_read_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
         if properties is None:
             return by_style
-        num_id = _value(properties, "w:numId") or (by_style[0] if by_style else "")
-        level = _value(properties, "w:ilvl") or (str(by_style[1]) if by_style else "0")
+        num_id = _read_value(properties, "w:numId") or (by_style[0] if by_style else "")
+        level = _read_value(properties, "w:ilvl") or (str(by_style[1]) if by_style else "0")
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the paragraph's level in its list and its number as Word shows it, empty for a bullet; None for a
-        paragraph of no list."""
+        """Return the paragraph's level and its number as Word shows it, empty for a bullet; None outside lists."""
         place = self.place_of(paragraph)
         if place is None:
             return None
@@ -111,40 +110,42 @@ class Numbering:
         levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
-            # A list that begins at a number of its own begins once.
+            # A list's start override applies once.
             self._begun.add(num_id)
             for (owner, level), start in self._starts.items():
                 if owner == num_id:
                     counts[level] = start - 1
         counts[at] = counts.get(at, self._start(levels, at) - 1) + 1
-        for deeper in [level for level in counts if level > at and _value(levels.get(level), "w:lvlRestart") != "0"]:
+        for deeper in [
+            level for level in counts if level > at and _read_value(levels.get(level), "w:lvlRestart") != "0"
+        ]:
             del counts[deeper]
         if at not in levels:
             return at, ""
-        pattern = _value(levels[at], "w:lvlText")
-        if _value(levels[at], "w:numFmt") == "bullet" and not _PLACE.search(pattern):
+        pattern = _read_value(levels[at], "w:lvlText")
+        if _read_value(levels[at], "w:numFmt") == "bullet" and not _PLACE.search(pattern):
             return at, ""
         is_legal = levels[at].find(qn("w:isLgl")) is not None
 
         def show(match: re.Match[str]) -> str:
             level = int(match[1]) - 1
             value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
-            form = _value(levels.get(level), "w:numFmt")
+            form = _read_value(levels.get(level), "w:numFmt")
             return show_count(value, "decimal" if is_legal and form != "decimalZero" else form)
 
         return at, _PLACE.sub(show, pattern).strip()
 
     @staticmethod
     def _start(levels: dict[int, Any], at: int) -> int:
-        return int((_value(levels[at], "w:start") if at in levels else "") or 1)
+        return int((_read_value(levels[at], "w:start") if at in levels else "") or 1)
 
 
-def _value(element: Any, child: str) -> str:
+def _read_value(element: Any, child: str) -> str:
     found = element.find(qn(child)) if element is not None else None
     return (found.get(qn("w:val")) or "") if found is not None else ""
 
 
-def _roman(value: int) -> str:
+def _write_roman(value: int) -> str:
     written = ""
     for size, letters in _ROMAN:
         while value >= size:
@@ -152,21 +153,21 @@ def _roman(value: int) -> str:
     return written
 
 
-def _letters(value: int) -> str:
+def _write_letters(value: int) -> str:
     """Return a, b, …, z, aa, bb, … as Word counts."""
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
 
 
 def show_count(value: int, form: str) -> str:
-    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for a form that is not known."""
+    """Return a number in one of Word's forms, such as "lowerRoman"; in digits for an unknown form."""
     return _FORMS.get(form, str)(value)
 
 
 _FORMS: dict[str, Callable[[int], str]] = {
     "decimalZero": lambda value: f"{value:02d}",
-    "lowerLetter": _letters,
-    "upperLetter": lambda value: _letters(value).upper(),
-    "lowerRoman": lambda value: _roman(value) if 0 < value < 5000 else str(value),
-    "upperRoman": lambda value: _roman(value).upper() if 0 < value < 5000 else str(value),
+    "lowerLetter": _write_letters,
+    "upperLetter": lambda value: _write_letters(value).upper(),
+    "lowerRoman": lambda value: _write_roman(value) if 0 < value < 5000 else str(value),
+    "upperRoman": lambda value: _write_roman(value).upper() if 0 < value < 5000 else str(value),
     "none": lambda value: "",
 }

@@ -1,4 +1,4 @@
-"""What Word and PowerPoint files share: variants of the formats, charts, diagrams, equations, raised marks. PURE."""
+"""Shared parts of Word and PowerPoint files: format variants, charts, diagrams, equations, raised marks. PURE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from retrieval.text.extracted import ExtractionLimits
 Element = etree._Element
 
 _TYPES = "[Content_Types].xml"
-# A template, a show and a file with macros have other types than the document that they hold.
+# Templates, shows and files with macros have other content types.
 _VARIANT = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.|ms-)"
     rb"(word|excel|powerpoint|wordprocessingml|spreadsheetml|presentationml)"
@@ -31,14 +31,14 @@ _PLAIN_TYPES = {
     b"spre": b"spreadsheetml.sheet",
     b"pres": b"presentationml.presentation",
 }
-# The strict form of ISO 29500 has its own namespaces; the libraries expect the usual ones.
+# Strict OOXML (ISO 29500) has its own namespaces; the libraries expect the transitional ones.
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/([a-zA-Z]+)/([a-zA-Z]+)")
 _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
 
 
 def as_usual(data: bytes) -> bytes:
-    """Return the package with the content types of a plain document and the namespaces of the usual form."""
+    """Return the package with the content types of a plain document and the transitional namespaces."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
         plain = _VARIANT.sub(
@@ -81,16 +81,15 @@ _NAMESPACES = {
 
 
 def name(prefixed: str) -> str:
-    """Return the name of an element or attribute as lxml has it."""
     prefix, _, local = prefixed.partition(":")
     return f"{{{_NAMESPACES[prefix]}}}{local}"
 
 
 def choose_alternatives(root: Element) -> None:
-    """Put the first choice of each alternative in its place; the fallback says the same for older programs."""
+    """Replace each alternative by its first choice; the fallback repeats it for older programs."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
-        # An emoji is a code in the choice, and a letter in the fallback.
+        # An emoji is a code in the choice and a letter in the fallback.
         is_code = choice is not None and "w16se" in choice.get("Requires", "")
         choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
         for child in list(choice) if choice is not None else ():
@@ -108,18 +107,18 @@ _PAGE_NUMBER = re.compile(r"(?:page|pagina|seite|p\.|of|van|von|[\d\s/-])++", re
 
 
 def is_page_number(words: str) -> bool:
-    """Whether a line of a header or footer only counts the pages, or says nothing."""
+    """Return whether a header or footer line has no words or only counts pages."""
     return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
 
 
-# Programs describe pictures by themselves, and say so.
+# Programs mark picture descriptions that they generated.
 _MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
 
 
 def describe_picture(description: str | None) -> str:
-    """Return what an author says about a picture to those who do not see it, as a line; empty where nobody wrote it."""
+    """Return the author's picture description as a line, or an empty string."""
     words = " ".join((description or "").split())
     if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
         return ""
@@ -127,7 +126,7 @@ def describe_picture(description: str | None) -> str:
 
 
 def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
-    """Return the files that these parts of a package embed. Objects of other programs are named as left out."""
+    """Return the files embedded in these parts. Objects of other programs are left out by name."""
     members = Members(filename, limits)
     seen: set[str] = set()
     for part in parts:
@@ -147,23 +146,20 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
     return members
 
 
-# Charts and diagrams -------------------------------------------------------------------------------------------------
-
-
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
-    """Return a chart's title, and its values as a table: a row a category, a column a series."""
+    """Return a chart's title and its values as a table: one row per category, one column per series."""
     titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
     title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
     names: dict[int, str] = {}
     for series in root.iter(name("c:ser")):
         said = _read_points(series.find(name("c:tx")))
-        own = _read_points(_first(series, "c:cat", "c:xVal"))
-        values = _read_points(_first(series, "c:val", "c:yVal"))
+        own = _read_points(_find_first(series, "c:cat", "c:xVal"))
+        values = _read_points(_find_first(series, "c:val", "c:yVal"))
         for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
         if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
-            # Each series has places of its own.
+            # Each series has its own x values.
             behind = max(names) + 1
             own, values = ({behind + at: words for at, words in each.items()} for each in (own, values))
         names = {**own, **names}
@@ -174,12 +170,12 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     return title, [header, *table] if table else []
 
 
-def _first(element: Element, *names: str) -> Element | None:
+def _find_first(element: Element, *names: str) -> Element | None:
     return next((found for each in names if (found := element.find(name(each))) is not None), None)
 
 
 def _read_points(element: Element | None) -> dict[int, str]:
-    """Return the stored words or values by their index. Names of several levels are joined."""
+    """Return the stored words or values by index. Names of several levels are joined."""
     found: dict[int, str] = {}
     if element is None:
         return found
@@ -199,7 +195,6 @@ def _read_points(element: Element | None) -> dict[int, str]:
 
 
 def read_diagram(root: Element) -> Iterator[str]:
-    """Yield the words of a SmartArt diagram's points in their order."""
     for point in root.iter(name("dgm:pt")):
         if point.get("type") in (None, "node", "asst"):
             for paragraph in point.iter(name("a:p")):
@@ -207,15 +202,13 @@ def read_diagram(root: Element) -> Iterator[str]:
                     yield words
 
 
-# Raised and lowered marks, equations ---------------------------------------------------------------------------------
-
 _NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
 # Raised letters that belong to the number before them.
 _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  # noqa: SIM905
 
 
 def mark_raised(before: str, words: str) -> str:
-    """Return raised ``words`` as they are written on a line, behind what stands ``before``.
+    """Return raised ``words`` as they are written on a line behind the text ``before``.
 
     A number or a single letter is set off, so that it joins no other: 10^6, $320^1, Total^a. Others stay: 1st, Acme™.
     """
@@ -233,7 +226,7 @@ def mark_lowered(before: str, words: str) -> str:
 
 
 def write_equation(element: Element) -> str:
-    """Return an equation (OMML) on one line: a/b, x^2, x_i, √(x), in the order in which it is read."""
+    """Return an equation (OMML) on one line in reading order: a/b, x^2, x_i, √(x)."""
     return "".join(_write_math(element)).strip()
 
 

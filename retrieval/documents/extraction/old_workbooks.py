@@ -1,4 +1,4 @@
-"""Workbooks of Excel 5 to 2003 (XLS), also those that are XML."""
+"""Read workbooks of Excel 5 to 2003 (XLS), including XML workbooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Some formats have a name instead of signs; the name of another is no format.
+# Some formats have a name instead of a pattern; other names are no format.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",
@@ -45,7 +45,8 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    except Exception as error:  # the library raises anything; the other one reads the file, and that is said
+    # xlrd raises any exception; the other library then reads the file, and the result says so
+    except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)
         raise DocumentRejected(
@@ -63,7 +64,7 @@ def _read_old_sheet(sheet: Any) -> Sheet:
     for row in range(sheet.nrows):
         for column, cell in enumerate(sheet.row(row)):
             number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
-            read.add(row + 1, column + 1, _old_value(cell, number_format, sheet.book.datemode), number_format)
+            read.add(row + 1, column + 1, _read_old_value(cell, number_format, sheet.book.datemode), number_format)
     read.notes = {(row + 1, column + 1): canonical(note.text) for (row, column), note in sheet.cell_note_map.items()}
     rows, columns = (
         {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
@@ -73,8 +74,8 @@ def _read_old_sheet(sheet: Any) -> Sheet:
     return read
 
 
-def _old_value(cell: Any, number_format: str, datemode: int) -> object:
-    """Return the value of a cell, of the types that openpyxl gives; empty for an empty cell."""
+def _read_old_value(cell: Any, number_format: str, datemode: int) -> object:
+    """Return the value of a cell in openpyxl's types; empty for an empty cell."""
     match cell.ctype:
         case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
             return timedelta(days=cell.value)
@@ -89,7 +90,6 @@ def _old_value(cell: Any, number_format: str, datemode: int) -> object:
 
 
 def _extract_page(data: bytes, filename: str) -> ExtractedText:
-    """Return the page as Markdown; the first row of a table without header cells is its header."""
     root = parse_html(decode(data, filename, html=True), filename)
     if root is None:
         return ExtractedText("")
@@ -99,9 +99,6 @@ def _extract_page(data: bytes, filename: str) -> ExtractedText:
             for cell in first.iter("td"):
                 cell.tag = "th"
     return with_structure(f"{convert_html(root)}\n", media_type=HTML)
-
-
-# XML -----------------------------------------------------------------------------------------------------------------
 
 
 def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
@@ -126,8 +123,8 @@ def _get(element: etree._Element, name: str) -> str:
     return element.get(f"{{urn:schemas-microsoft-com:office:spreadsheet}}{name}") or ""
 
 
-def _place(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield rows, columns or cells with their numbers; one may say its own, and how many it takes the place of."""
+def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
+    """Yield rows, columns or cells with their numbers; an element may set its own index and span several."""
     at = 0
     for element in elements:
         at = int(_get(element, "Index") or at + 1)
@@ -139,10 +136,10 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
     merged: list[Area] = []
     read = Sheet(name, merged=merged)
     hidden: set[int] = set()
-    for row_at, row in _place(sheet.iterfind("{*}Table/{*}Row"), "Span"):
+    for row_at, row in _number_elements(sheet.iterfind("{*}Table/{*}Row"), "Span"):
         if _get(row, "Hidden") == "1":
             hidden.add(row_at)
-        for at, cell in _place(row.iterfind("{*}Cell"), "MergeAcross"):
+        for at, cell in _number_elements(row.iterfind("{*}Cell"), "MergeAcross"):
             value = cell.find("{*}Data")
             kind = _get(value, "Type") if value is not None else ""
             text = "".join(value.itertext()) if value is not None else ""
@@ -157,7 +154,7 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
                 merged.append(Area(row_at, at, row_at + down, at + across))
     columns = {
         number
-        for at, column in _place(sheet.iterfind("{*}Table/{*}Column"), "Span")
+        for at, column in _number_elements(sheet.iterfind("{*}Table/{*}Column"), "Span")
         if _get(column, "Hidden") == "1"
         for number in range(at, at + 1 + min(int(_get(column, "Span") or 0), 1_000))
     }

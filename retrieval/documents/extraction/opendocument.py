@@ -1,4 +1,4 @@
-"""OpenDocument: ODT as Markdown, ODP slide by slide."""
+"""Convert OpenDocument: ODT as Markdown, ODP slide by slide."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from retrieval.documents.extraction.opendocument_sheet import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# What repeats the headings, what was struck out, and comments and notes on a slide.
+# Elements that repeat headings, deleted text, comments, and notes on a slide.
 _PASSED_OVER = frozenset(
     map(
         name,
@@ -77,7 +77,6 @@ def _read_part(archive: zipfile.ZipFile, path: str) -> Element | None:
 
 
 def _read_margins(styles: Element | None) -> Iterator[str]:
-    """Yield the lines of headers and footers, each once, but for page numbers."""
     seen: set[str] = set()
     for page in styles.iter(name("style:master-page")) if styles is not None else ():
         for paragraph in page.iter(name("text:p")):
@@ -172,7 +171,6 @@ def _read_rows(table: Element) -> list[list[str]]:
 
 
 def _read_cells(row: Element) -> Iterator[TableCell]:
-    """The cells of a row but for those that merged ones cover."""
     count = 0
     for cell in row:
         if cell.tag == name("table:table-cell"):

@@ -1,4 +1,4 @@
-"""What OpenDocument keeps outside of its paragraphs: numbers, formulas, charts, controls, raised marks, hidden text."""
+"""Write OpenDocument content from outside paragraphs into them: numbers, formulas, charts, controls, raised marks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRom
 
 
 class Numbers:
-    """Counts numbered headings and items. Source: OpenDocument 1.3 part 3, 16.35 and 19.498."""
+    """Counter of numbered headings and list items. Source: OpenDocument 1.3 part 3, 16.35 and 19.498."""
 
     def __init__(self, roots: Sequence[Element]) -> None:
         self._levels: dict[str, dict[int, Element]] = {}
@@ -32,11 +32,9 @@ class Numbers:
         self._counts: dict[str, dict[int, int]] = {}
 
     def begin(self, style: str) -> None:
-        """Begin a list of this style at its first number."""
         self._counts.pop(style, None)
 
     def count_heading(self, level: int) -> str:
-        """Return the number of the next heading of this level, from 1."""
         return self.count("", level)
 
     def count(self, style: str, level: int, start: str | None = None) -> str:
@@ -64,7 +62,7 @@ class Numbers:
 
 
 def prepare(root: Element, archive: zipfile.ZipFile) -> None:
-    """Write what the paragraphs lack into them, and remove what nobody sees."""
+    """Write missing content into the paragraphs, and remove hidden text."""
     raised, lowered, unseen = _find_styles(root)
     for element in list(root.iter(name("text:span"), name("text:p"), name("text:h"))):
         if element.get(name("text:style-name")) in unseen:
@@ -107,7 +105,6 @@ def _find_styles(root: Element) -> tuple[set[str | None], set[str | None], set[s
 
 
 def _read_control(control: Element) -> str:
-    """Return what a form's control shows: its state or value, and its label."""
     label = control.get(name("form:label")) or ""
     local = etree.QName(control).localname
     if local in ("checkbox", "radio"):
@@ -137,7 +134,6 @@ def _write_object(place: Element, archive: zipfile.ZipFile) -> None:
 
 
 def _replace(element: Element, words: str) -> None:
-    """Put a text in the place of an element."""
     parent = element.getparent()
     if parent is not None:
         span = etree.Element(name("text:span"))
@@ -146,7 +142,6 @@ def _replace(element: Element, words: str) -> None:
 
 
 def _set_off_marks(paragraph: Element, raised: set[str | None], lowered: set[str | None]) -> None:
-    """Write raised and lowered spans as they are written on a line."""
     if not raised and not lowered:
         return
     before = ""

@@ -1,4 +1,4 @@
-"""ODS: the tables of an OpenDocument spreadsheet, and how OpenDocument files are opened."""
+"""Open OpenDocument files, and extract the tables of ODS spreadsheets."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ _SPACE = re.compile(r"[ \t\n]+")
 
 
 def name(prefixed: str) -> str:
-    """Return the name of an element or attribute as lxml has it."""
     prefix, _, local = prefixed.partition(":")
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
 
-# Comments, tracked deletions and the descriptions of pictures are no words of the document; tables are read apart.
+# Comments, tracked deletions and picture descriptions are no words of the document; tables are read separately.
 _NOT_READ = frozenset(
     map(
         name,
@@ -54,10 +53,7 @@ _NOT_READ = frozenset(
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """Return the root of the document's content, and its title or nothing.
-
-    Raises: DocumentRejected for a file that is encrypted, or larger than a document.
-    """
+    """Return the document's root and title. Raises: DocumentRejected for a file that is encrypted or too large."""
     check_archive(data, filename, limits, refused=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
@@ -70,7 +66,6 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
-    """Return the names of the styles of which an attribute of the properties has this value."""
     return {
         style.get(name("style:name"))
         for style in root.iter(name("style:style"))
@@ -79,11 +74,11 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """Return the words of a paragraph or cell, with single spaces, its line breaks, and footnotes in brackets."""
-    return _SPACES.sub(" ", canonical("".join(_pieces(element)))).strip()
+    """Return the words of a paragraph or cell, with single spaces, line breaks, and footnotes in parentheses."""
+    return _SPACES.sub(" ", canonical("".join(_read_pieces(element)))).strip()
 
 
-def _pieces(element: Element) -> Iterator[str]:
+def _read_pieces(element: Element) -> Iterator[str]:
     if element.text:
         yield _SPACE.sub(" ", element.text)
     for child in element:
@@ -93,22 +88,22 @@ def _pieces(element: Element) -> Iterator[str]:
             elif child.tag == name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
             elif child.tag in (name("draw:frame"), name("text:p")):
-                # A paragraph may contain a box of text with paragraphs.
+                # A text box contains paragraphs.
                 yield " "
-                yield from _pieces(child)
+                yield from _read_pieces(child)
                 yield " "
             elif child.tag == name("text:tab"):
                 yield "\t"
             elif child.tag == name("text:line-break"):
                 yield "\n"
             else:
-                yield from _pieces(child)
+                yield from _read_pieces(child)
         if child.tail:
             yield _SPACE.sub(" ", child.tail)
 
 
 def list_rows(table: Element) -> Iterator[Element]:
-    """Return the rows, also those in groups, but none of a table inside of a cell."""
+    """Return the rows, including grouped rows, without rows of tables inside cells."""
     rows = table.iter(name("table:table-row"))
     return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
 
@@ -117,7 +112,7 @@ def read_number(element: Element, what: str) -> int:
     return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-# A cell or a row with words may say that it is repeated; so often it never is.
+# Real files never repeat cells this often.
 _MOST_CELLS = 1_000_000
 _CHART = re.compile(r"Object [^/]*/content\.xml")
 _SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")
@@ -205,7 +200,7 @@ def _list_hidden_columns(table: Element) -> Iterator[int]:
 
 
 def _read_value(cell: Element) -> str:
-    """Return what the program showed in the cell, in the form of :mod:`number_formats`."""
+    """Return the shown value of a cell, in the form of :mod:`number_formats`."""
     words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
     kind = cell.get(name("office:value-type"))
     if kind == "date":
@@ -228,7 +223,7 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the digits with a point before the decimals and no other mark, as the value tells; empty if none fits."""
+    """Return the digits with a decimal point and no other mark, chosen to match the value; empty if none matches."""
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]
@@ -240,7 +235,7 @@ def _find_plain(shown: str, value: float) -> str:
 
 
 def _show_date(words: str, value: str) -> str:
-    """Return a day with its month and year as ISO 8601, and the time that is shown; parts of a date as they are."""
+    """Return a full date as ISO 8601 with the shown time; a partial date unchanged."""
     day, _, time = value.partition("T")
     numbers = re.findall(r"\d+", words)
     is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))

@@ -1,4 +1,4 @@
-"""PDF files and pictures: the text of their pages, and the headings that bookmarks name or fonts show."""
+"""Extract PDF files and pictures: the text of their pages, and headings from bookmarks or fonts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines stand at the same height within so many points.
+# Lines within this many points have the same height.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -48,12 +48,11 @@ _Shape = tuple[str, str]
 
 
 def drop_furniture(pages: Sequence[PrintedPage]) -> None:
-    """Take running headers and footers out of ``pages``.
+    """Remove running headers and footers from ``pages``.
 
-    A line is one when it is among the highest or lowest two of its page and comes back, but for a number that counts
-    with the pages, on most pages; or when most pages have such a line at its very height, set off from the text, and
-    it comes back on a few, as the title of a chapter does. Nothing is dropped from files of fewer than four pages, nor
-    from a page that would be left empty.
+    A line is one if it is among the highest or lowest two of its page and most pages repeat it, apart from a number
+    that increases with the pages; or if most pages have a line set off from the text at its exact height and a few
+    repeat it, like a chapter title. Files of fewer than four pages, and a page that would become empty, stay unchanged.
     """
     if len(pages) < _FEWEST_PAGES:
         return
@@ -80,7 +79,7 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the outer lines, their shapes, and the height at which one stands that is set off from the text."""
+    """Return the outer lines, their shapes, and the height of a line that is set off from the text."""
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
@@ -97,14 +96,14 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
             )
             is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
             place = (edge, round(line.middle / _PLACE)) if is_apart else None
-            found.append((line, list(_shapes(edge, line.text, index)), place))
+            found.append((line, list(_list_shapes(edge, line.text, index)), place))
             previous = line
             at += step
     return found
 
 
-def _shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return the line's words, and by how much each of its numbers is beyond the page's index."""
+def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
+    """Return the line's words, with each number as its difference from the page's index."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -133,9 +132,9 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF file; pages that are ``recognised`` have the text that was recognised.
+    """Return the text of a PDF, with ``recognised`` pages instead of their own text.
 
-    Raises: DocumentRejected.
+    Raises: DocumentRejected if the file is protected, damaged or too long.
     """
     with _open(data, filename, limits) as document:
         members = Members(filename, limits)
@@ -163,7 +162,7 @@ def extract_pdf(
         text,
         title=title if title and not _NO_TITLE.fullmatch(title) else largest_heading(pages),
         unread_pages=unread,
-        # The author named the bookmarks; headings by fonts are a guess.
+        # Headings from fonts are a guess.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -173,7 +172,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a file in a process of one thread: pdfium is not thread-safe."""
+    """Open a file. Use one thread per process: pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -201,7 +200,7 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 def _read_pages(
     document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
-    """Return the pages, the numbers of those that are left to be recognised, and the words of the others."""
+    """Return the pages, the numbers of pages that need OCR, and the words of the others."""
     pages: list[PrintedPage] = []
     unread: list[int] = []
     written: list[str] = []
@@ -244,7 +243,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
 
 
 def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
-    """Return the bookmarks whose words stand on the page they point to, as headings there; the others are left out."""
+    """Return headings for bookmarks whose words occur on their target page; others are left out."""
     sections: list[Section] = []
     after = 0
     for level, title, index in outline:
@@ -271,7 +270,7 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of the pages that are ``recognised``; a GIF has one page, a TIFF as many as it holds."""
+    """Return the text of ``recognised`` pages; a TIFF may have several pages, other pictures have one."""
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(

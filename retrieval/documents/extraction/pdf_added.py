@@ -1,4 +1,4 @@
-"""Read the parts of a PDF file beside the content of its pages: values of forms, notes, attached files, layers.
+"""Read PDF parts outside the page content: form values, notes, attached files, layers.
 
 Runs in the sandbox, in one thread.
 """
@@ -34,9 +34,9 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collects what is found beside the content of all pages, before any of which is loaded it is to be made.
+    """Collector of content outside the pages' own text. Create it before any page is loaded.
 
-    Attached files become ``members``, where these are given.
+    Attached files are added to ``members``, if given.
     """
 
     def __init__(self, document: Any, data: bytes = b"", members: Members | None = None) -> None:
@@ -45,7 +45,7 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Layers by name. Forms within a page are not said to be on one: where there are layers, each is looked at.
+        # Layer visibility by name. Nested forms do not name their layer, so each is checked if the file has layers.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -66,10 +66,8 @@ class Added:
         kind = self._document.get_formtype()
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
-    # Fields and notes ------------------------------------------------------------------------------------------------
-
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Put the values of fields and the notes that are drawn into the lines of the page, where they stand."""
+        """Insert field values and drawn notes into the lines of the page at their positions."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:
@@ -87,7 +85,7 @@ class Added:
         text = (
             self._read_field(annotation)
             if kind == pdfium_c.FPDF_ANNOT_WIDGET
-            else _string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
+            else _read_string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
         )
         if not text.strip():
             return
@@ -113,23 +111,21 @@ class Added:
         if kind in (pdfium_c.FPDF_FORMFIELD_COMBOBOX, pdfium_c.FPDF_FORMFIELD_LISTBOX):
             options = range(max(0, pdfium_c.FPDFAnnot_GetOptionCount(form, annotation)))
             chosen = [at for at in options if pdfium_c.FPDFAnnot_IsOptionSelected(form, annotation, at)]
-            labels = [_string(pdfium_c.FPDFAnnot_GetOptionLabel, form, annotation, at) for at in chosen]
+            labels = [_read_string(pdfium_c.FPDFAnnot_GetOptionLabel, form, annotation, at) for at in chosen]
             if labels:
                 return ", ".join(labels)
         elif kind != pdfium_c.FPDF_FORMFIELD_TEXTFIELD:
             return ""
         is_secret = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD
-        return "" if is_secret else _string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
-
-    # Layers ----------------------------------------------------------------------------------------------------------
+        return "" if is_secret else _read_string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
 
     def hide_layers(self, page: Any) -> None:
-        """Take out of the page the objects on layers that are switched off."""
+        """Remove objects on switched-off layers from the page."""
         layers: dict[str, list[Any]] = {}
         for number in range(min(pdfium_c.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
             found = pdfium_c.FPDFPage_GetObject(page, number)
             kind = pdfium_c.FPDFPageObj_GetType(found)
-            name = _layer_name(found) if pdfium_c.FPDFPageObj_CountMarks(found) > 0 else ""
+            name = _read_layer_name(found) if pdfium_c.FPDFPageObj_CountMarks(found) > 0 else ""
             if not name and kind == pdfium_c.FPDF_PAGEOBJ_FORM and self._has_layers:
                 name = f"{_UNNAMED}{len(self._is_hidden)}.{number}"
             if name:
@@ -146,18 +142,17 @@ class Added:
         return leave_out("layers", [canonical(name) for name in hidden if _UNNAMED not in name], len(hidden))
 
 
-def _layer_name(found: Any) -> str:
-    """Return the names of the layers that an object of a page stands on."""
+def _read_layer_name(found: Any) -> str:
     names = []
     for number in range(pdfium_c.FPDFPageObj_CountMarks(found)):
         mark = pdfium_c.FPDFPageObj_GetMark(found, number)
-        if _string_of(pdfium_c.FPDFPageObjMark_GetName, mark) == "OC":
-            names.append(_string_of(pdfium_c.FPDFPageObjMark_GetParamStringValue, mark, b"Name") or _UNNAMED)
+        if _read_sized_string(pdfium_c.FPDFPageObjMark_GetName, mark) == "OC":
+            names.append(_read_sized_string(pdfium_c.FPDFPageObjMark_GetParamStringValue, mark, b"Name") or _UNNAMED)
     return " ".join(names)
 
 
 def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
-    """Return whether a page looks the same without ``objects``, though some of them are words that are to be seen."""
+    """Return whether a page looks the same without ``objects``, though some of them are visible text."""
     if not any(_has_words(found, _DEEPEST_FORM) for found in objects):
         return False
     pictures = []
@@ -182,19 +177,16 @@ def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
         pdfium_c.FPDFPageObj_SetIsActive(found, is_active)
 
 
-# Strings -------------------------------------------------------------------------------------------------------------
-
-
-def _string(function: Callable[..., int], *arguments: Any) -> str:
-    """Return the string that a function of pdfium writes as UTF-16 and gives the length of."""
+def _read_string(function: Callable[..., int], *arguments: Any) -> str:
+    """Return the UTF-16 string of a pdfium function that returns its length."""
     size = min(function(*arguments, None, 0), _LONGEST_TEXT)
     buffer = create_string_buffer(max(size, 2))
     function(*arguments, cast(buffer, POINTER(c_ushort)), size)
     return buffer.raw[: size - size % 2].decode("utf-16-le", "replace").rstrip("\0")
 
 
-def _string_of(function: Callable[..., int], *arguments: Any) -> str:
-    """Return the string of a function that writes the length elsewhere."""
+def _read_sized_string(function: Callable[..., int], *arguments: Any) -> str:
+    """Return the UTF-16 string of a pdfium function that writes its length to an argument."""
     buffer, size = create_string_buffer(_LONGEST_NAME), c_ulong()
     is_found = function(*arguments, cast(buffer, POINTER(c_ushort)), len(buffer), byref(size))
     size_bytes = min(size.value, len(buffer)) if is_found else 0

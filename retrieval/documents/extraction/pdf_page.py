@@ -1,4 +1,4 @@
-"""The lines of a page of a PDF file, with the box of each character. Runs in the sandbox, in one thread."""
+"""Read the lines of a PDF page, with the box of each character. Runs in the sandbox, in one thread."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import pypdfium2.raw as pdfium_c
 from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage, around, turn_box
 from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 
-# pdfium marks a hyphen that it recognised at a line end by these.
+# pdfium marks a recognised hyphen at a line end by these codes.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
 _LINE_ENDS = (0x0A, 0x0D)
-# TeX's fonts have ligatures at these codes, and no table of them: in its encoding OT1, then in T1.
+# TeX fonts have ligatures at these codes without a map to Unicode: first in encoding OT1, then in T1.
 _TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
     0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
 }  # fmt: skip
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
-# A gap of so many line heights is no space between words.
+# A gap of this many line heights is no space between words.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# A raised or lowered mark is smaller than the line's type by this factor, and off its base line by these shares of its
-# height. A base line lies this share of its height above the lower side of a character.
+# A mark is smaller than the line's type by this factor, and off its base line by these shares of its height. The base
+# line is this share of the height above the lower side of a character.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -57,7 +57,7 @@ _MOST_SHAPES = 2_000
 
 
 class _Writer:
-    """Gathers characters into lines. pdfium gives them in the order in which they are read, also from right to left."""
+    """Builder of lines from characters, which pdfium gives in reading order, also from right to left."""
 
     def __init__(self, textpage: Any) -> None:
         self._textpage = textpage
@@ -77,24 +77,24 @@ class _Writer:
 
     def add(self, character: str, box: Box, index: int) -> None:
         mark = self._find_mark((box, index), self._base) if self._boxes else 0
-        # The number of a note stands raised before its words.
+        # A note's number is raised and precedes its words.
         if 0 < len(self._boxes) <= _LONGEST_NUMBER and self._find_mark(self._base, (box, index)) > 0:
             self._marks, self._base = [1] * len(self._marks), (box, index)
             self.has_space = True
-        # pdfium sees a line end before and behind a mark.
-        if self.may_end and not ((mark or any(self._marks[-1:])) and self._goes_on(box)):
+        # pdfium reports a line end before and behind a mark.
+        if self.may_end and not ((mark or any(self._marks[-1:])) and self._continues_line(box)):
             self.end_line()
         is_to_left = character >= "\u0590" and _TO_LEFT.match(character) is not None
         if self._boxes:
             last = self._boxes[-1]
             height = max(last[3] - last[1], 1.0)
-            # Beside a superscript, its line goes on where it was before.
+            # After a superscript, the line continues at its earlier height.
             base, middle = self._base[0], box[1] + box[3]
             rise = min(abs(middle - last[1] - last[3]), abs(middle - base[1] - base[3])) / 2
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # A number stands from left to right, its first digit as far away as it is long.
+                # A number runs from left to right, so its first digit is as far away as the number is long.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):
@@ -115,7 +115,7 @@ class _Writer:
         if not mark:
             self._base = box, index
         self._sides = box[0] if box[0] < left else left, box[2] if box[2] > right else right
-        # A ligature is several characters at one place.
+        # A ligature is several characters in one box.
         for part in character:
             self._append(part, box, mark)
             self._indexes.append(index)
@@ -126,16 +126,16 @@ class _Writer:
         self._marks.append(mark)
 
     def _find_mark(self, character: tuple[Box, int], base_character: tuple[Box, int]) -> int:
-        """Return whether a character is raised or lowered, by its size and its base line."""
+        """Return 1 for a raised, -1 for a lowered and 0 for another character, by size and base line."""
         (box, index), (base, base_index) = character, base_character
         height, own = base[3] - base[1], box[3] - box[1]
         rise = base[3] - box[3] - _DESCENT * (height - own)
         if own > _MARK_SIZE * height or _LOWERED * height < rise < _RAISED * height or abs(rise) > height:
             return 0
-        is_small = self._font(index)[0] <= _MARK_SIZE * self._font(base_index)[0]
+        is_small = self._read_font(index)[0] <= _MARK_SIZE * self._read_font(base_index)[0]
         return (1 if rise > 0 else -1) if is_small else 0
 
-    def _goes_on(self, box: Box) -> bool:
+    def _continues_line(self, box: Box) -> bool:
         base, last = self._base[0], self._boxes[-1]
         height = base[3] - base[1]
         return abs(box[1] + box[3] - base[1] - base[3]) < height and -0.5 * height < box[0] - last[2] < height
@@ -143,7 +143,7 @@ class _Writer:
     def end_line(self, *, follows: bool = False) -> None:
         if self._characters:
             samples = {self._indexes[0], self._indexes[len(self._indexes) // 2], self._indexes[-1]}
-            sizes, bolds = zip(*map(self._font, samples), strict=True)
+            sizes, bolds = zip(*map(self._read_font, samples), strict=True)
             box, size = around(self._boxes), sorted(sizes)[len(sizes) // 2]
             if self._is_to_left:
                 _order_hyphens(self._characters, self._boxes)
@@ -151,7 +151,7 @@ class _Writer:
             self.lines.append(PrintedLine(text, box, size, all(bolds), self._follows, boxes))
         self._start(follows=follows)
 
-    def _font(self, index: int) -> tuple[float, bool]:
+    def _read_font(self, index: int) -> tuple[float, bool]:
         matrix = pdfium_c.FS_MATRIX()
         scale = 1.0
         if pdfium_c.FPDFText_GetMatrix(self._textpage, index, byref(matrix)):
@@ -168,7 +168,7 @@ def _is_bold(name: bytes) -> bool:
 
 
 def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
-    """Put a hyphen between a word that is written to the left and a number, where pdfium has it behind the number."""
+    """Put a hyphen between a right-to-left word and a number, where pdfium puts it behind the number."""
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
@@ -177,10 +177,10 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
-    """Return the text of a line, with a sign before marks that would change the number or the word before them.
+    """Return the text of a line, with a sign before marks that would change the number or word before them.
 
-    A raised mark behind a digit, and a raised number behind a word, is written ``^1``; ``_1`` is a lowered one behind a
-    digit.
+    A raised mark behind a digit, and a raised number behind a word, becomes ``^1``; a lowered number behind a digit
+    becomes ``_1``.
     """
     if not any(marks):
         return "".join(characters), list(boxes)
@@ -210,7 +210,7 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 
 
 def read_page(page: Any) -> PrintedPage:
-    """Return the lines in the order in which the file writes them, which is not always that of reading."""
+    """Return the page with its lines in file order, which may differ from reading order."""
     left, bottom, right, top = page.get_bbox()
     size = max(right - left, 1.0), max(top - bottom, 1.0)
     sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
@@ -238,13 +238,13 @@ def read_page(page: Any) -> PrintedPage:
             if not code or 0xD800 <= code < 0xE000:
                 continue
             is_hyphen = code in _MARKED_HYPHENS
-            # pdfium gives the box of the sign itself where its font has no height.
+            # pdfium gives the glyph's own box if its font has no height.
             if not pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)):
                 continue
             x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
             if not (left <= (x1 + x2) / 2 <= right and bottom <= (y1 + y2) / 2 <= top):
-                continue  # beside the paper
-            angle = _angle_of(textpage, index)
+                continue  # outside the page
+            angle = _measure_angle(textpage, index)
             writer = writers[angle]
             box = turn_box((x1 - left, top - y2, x2 - left, top - y1), angle, *sizes[angle])
             writer.add("-" if is_hyphen else ligature or chr(code), box, index)
@@ -261,16 +261,16 @@ def read_page(page: Any) -> PrintedPage:
     return PrintedPage(*sizes[turned], lines, shown, words, unmapped / count, controls / count, aside)
 
 
-def _angle_of(textpage: Any, index: int) -> int:
-    """Return by how many degrees, clockwise, the page is to be turned for a character to be upright."""
+def _measure_angle(textpage: Any, index: int) -> int:
+    """Return the clockwise turn of the page, in degrees, that makes a character upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
 def _find_turn(textpage: Any) -> int:
-    """Return by how many degrees, clockwise, the page is to be turned for most of its text to be upright."""
+    """Return the clockwise turn of the page, in degrees, that makes most of its text upright."""
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
-        _angle_of(textpage, index)
+        _measure_angle(textpage, index)
         for index in range(0, max(0, count), max(1, count // _SAMPLED_ANGLES))
         if pdfium_c.FPDFText_GetUnicode(textpage, index) > 0x20
     )
@@ -278,7 +278,6 @@ def _find_turn(textpage: Any) -> int:
 
 
 def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
-    """Return the rules that are drawn on the page."""
     left, _bottom, _right, top = page.get_bbox()
     turned = (page.get_rotation() - printed.turned) % 360
     boxes = []
@@ -289,9 +288,9 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 
 
 def is_picture(page: Any, printed: PrintedPage) -> bool:
-    """Return whether a page must be recognised: a scan, drawn letters, or fonts whose text cannot be read.
+    """Return whether a page needs OCR: a scan, drawn letters, or fonts whose text cannot be read.
 
-    Signs of unknown meaning are taken out of the page.
+    Lines of unreadable characters are removed from the page.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -300,7 +299,7 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
-    # Something stamped onto a scan is no text of its own.
+    # A stamp on a scan does not make it a text page.
     images = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3) if letters < _STAMPED_LETTERS else ()
     sides = (image.get_bounds() for image in images)
     smallest = _WHOLE_PAGE * printed.width * printed.height
@@ -308,16 +307,16 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 
 
 def _is_garbled(text: str, unmapped: float) -> bool:
-    """Return whether a page's signs make no words, as where a font has no map to characters, or a wrong one.
+    """Return whether the characters make no words, as with a font whose character map is missing or wrong.
 
-    ``unmapped`` is the share of them that pdfium finds in no map; many of those are read rightly all the same. Other
-    scripts than Latin are not judged by their words. The limits are below all of 2,000 good pages.
+    ``unmapped`` is the share of characters in no map; many are correct nevertheless. Only Latin text is judged by its
+    words. All of 2,000 good pages stay above the limits.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Codes and sequences are no words: they are of capitals, digits or few letters.
+    # Codes and sequences are no words: they have capitals, digits or few distinct letters.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -1,4 +1,4 @@
-"""PPTX: a page a slide, with its title as a heading, its lists, tables, charts and diagrams, and its notes."""
+"""Convert PPTX: one page per slide, with title, lists, tables, charts, diagrams and notes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from retrieval.documents.extraction.office_xml import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, plain_title
 
-# Shapes that stand about as high are read from left to right.
+# Shapes within this height (in EMU) are read from left to right.
 _SAME_HEIGHT = 300_000
 _LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
 _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})
@@ -60,7 +60,7 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
     title = slide.shapes.title
     words = " ".join(title.text_frame.text.split()) if title is not None else ""
     writer.add_heading(words or f"Slide {number}", 1)
-    for shape in _in_reading_order(slide.shapes, 0):
+    for shape in _sort_in_reading_order(slide.shapes, 0):
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if shape.has_text_frame:
@@ -74,7 +74,6 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
 
 
 def _write_graphic(shape: Any, writer: MarkdownWriter) -> None:
-    """Write the values of a chart, the words of a diagram, and what is said about a picture."""
     for properties in shape._element.iter(qn("p:cNvPr")):
         writer.add_paragraph(describe_picture(properties.get("descr")))
     for chart in shape._element.iter(name("c:chart")):
@@ -93,11 +92,11 @@ def _read_cells(row: Any) -> Iterator[TableCell]:
             yield TableCell(words, cell.span_width, cell.span_height)
 
 
-def _in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
+def _sort_in_reading_order(shapes: Iterable[Any], depth: int) -> Iterator[Any]:
     placed = sorted(shapes, key=lambda shape: ((shape.top or 0) // _SAME_HEIGHT, shape.left or 0))
     for shape in placed:
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP and depth < _MOST_DEPTH:
-            yield from _in_reading_order(shape.shapes, depth + 1)
+            yield from _sort_in_reading_order(shape.shapes, depth + 1)
         elif not (
             (shape.is_placeholder and shape.placeholder_format.type in _FURNITURE)
             or shape._element.find(f"*/{qn('p:cNvPr')}[@hidden='1']") is not None
@@ -128,14 +127,12 @@ def _write_text(shape: Any, writer: MarkdownWriter) -> None:
 
 
 def _show_number(kind: str, count: int) -> str:
-    """Return the number of an item as a kind such as "alphaLcParenR" shows it."""
     form = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
     shown = show_count(count, form.get(kind[:7], ""))
     return f"({shown})" if kind.endswith("Both") else f"{shown})" if kind.endswith("ParenR") else f"{shown}."
 
 
 def _read_paragraph(element: Any) -> str:
-    """Return the words of a paragraph, with raised and lowered marks and equations as they are written on a line."""
     words = ""
     for child in element.iter(qn("a:t"), qn("a:br"), qn("a:tab"), name("m:oMath")):
         if child.tag == qn("a:br"):

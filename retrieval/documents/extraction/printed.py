@@ -1,4 +1,4 @@
-"""Lines of printed pages, of PDF files and of recognised text, and the order in which they are read. PURE."""
+"""Lines of printed pages, from PDF files or OCR, and their reading order. PURE."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ Box = tuple[float, float, float, float]
 
 @dataclass(slots=True)
 class PrintedLine:
-    """A line, or the part of one that a wide gap sets off. ``boxes`` has one box a character of ``text``; ``size`` is
-    the font's in points. ``follows`` says that it stands on the same row as the line before it,
-    ``is_row`` that it is a row of a table in Markdown's form."""
+    """A line, or a part of a line between wide gaps.
+
+    ``boxes`` has one box per character of ``text``; ``size`` is the font size in points. ``follows`` marks a part on
+    the same row as the line before it, ``is_row`` a table row in Markdown.
+    """
 
     text: str
     box: Box
@@ -51,13 +53,12 @@ class PrintedLine:
 
 @dataclass(slots=True)
 class PrintedPage:
-    """The lines of a page in the order in which they are read.
+    """A page's lines in reading order.
 
-    ``width`` and ``height`` are in points, of the page held so that its text is upright; to be as it is shown, it is
-    turned by so many degrees, clockwise. ``words`` is the text as the library gives it,
-    ``unmapped`` the share of signs in fonts that do not say what they mean,
-    ``controls`` that of signs without any meaning. ``aside`` are lines that are turned against the others, with boxes
-    of the page held so that they are upright.
+    ``width`` and ``height`` are in points, of the page turned so that its text is upright; ``turned`` is the clockwise
+    turn, in degrees, back to the page as shown. ``words`` is the library's text, ``unmapped`` the share of characters
+    in fonts without a map to Unicode, ``controls`` of control characters. ``aside`` has lines of other directions, with
+    boxes of the page turned so that they are upright.
     """
 
     width: float
@@ -71,7 +72,7 @@ class PrintedPage:
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """Return a box on the page turned clockwise, which is then ``width`` wide and ``height`` high."""
+    """Return a box on the page turned clockwise, whose size is then ``width`` by ``height``."""
     x1, y1, x2, y2 = box
     if degrees == 90:
         return width - y2, x1, width - y1, x2
@@ -83,16 +84,15 @@ def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
 
 
 def around(boxes: Iterable[Box]) -> Box:
-    """Return the box of a line: as wide as ``boxes``, which are not empty, and as high as most of them."""
+    """Return the box of a line: as wide as all ``boxes`` (at least one), with their median top and bottom."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), median(tops), max(rights), median(bottoms)
 
 
 def join_lines(left: PrintedLine, right: PrintedLine) -> PrintedLine:
-    """Return two parts of a row as one line."""
     gap = (left.right, left.top, max(left.right, right.left), left.bottom)
     box = (left.left, min(left.top, right.top), right.right, max(left.bottom, right.bottom))
-    # The longer part says how the line is printed.
+    # The longer part has the line's font size.
     longer = max(left, right, key=lambda line: len(line.text))
     return PrintedLine(
         f"{left.text} {right.text}",
@@ -111,10 +111,10 @@ _LONGEST_ENDING = 4
 
 
 def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
-    """Return whether a hyphen at a line end belongs to the word: those of a compound, never those of a syllable.
+    """Return whether a hyphen at a line end belongs to a compound word.
 
-    ``before`` ends in ``cut``; ``rest`` is found by ``REST_OF_WORD`` at the start of the next line. No program cuts a
-    word that has a hyphen in another place, behind its first letter, or between two equal vowels.
+    ``before`` ends in ``cut``; ``rest`` is found by ``REST_OF_WORD`` at the start of the next line. No program splits a
+    word that has another hyphen, behind its first letter, or between two equal vowels.
     """
     part, goes_on = cut[1], rest[0]
     return (
@@ -131,9 +131,7 @@ _LINE_HEIGHT = 14.0
 
 
 def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
-    """Put ``text``, which ``box`` frames, into or beside the nearest line of a page at its height, else above what
-    stands lower.
-    """
+    """Insert ``text`` into or beside the nearest line at the height of ``box``, else above the lines below it."""
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
     height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
     for at, row in enumerate(rows):
@@ -142,7 +140,7 @@ def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
     left, top, right, bottom = box
-    beside = [(line, _word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
+    beside = [(line, _find_word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
     near, at = min(
         ((line, at) for line, at in beside if at is not None),
         key=lambda found: (
@@ -160,7 +158,6 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
         lower = (at for at, line in enumerate(lines) if line.middle > placed.middle)
         lines.insert(next(lower, len(lines)), placed)
     elif near.boxes and (at or 0 <= near.left - left < right - left + size):
-        # A box stands at its words, whatever is drawn around it.
         edge = near.boxes[at - 1] if at else near.boxes[0]
         boxes = boxes if at else [edge] * len(boxes)
         near.text = f"{near.text[:at]} {text} {near.text[at:]}" if at else f"{text} {near.text}"
@@ -173,15 +170,15 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
         lines.insert(lines.index(near), placed)
 
 
-def _word_start(line: PrintedLine, left: float) -> int | None:
-    """Return where in a line the first word right of ``left`` begins, 0 outside of it; None within a word."""
+def _find_word_start(line: PrintedLine, left: float) -> int | None:
+    """Return the start of the first word right of ``left``: 0 outside the line; None within a word."""
     if not line.left < left < line.right:
         return 0
     at = next((at for at, box in enumerate(line.boxes) if box[0] >= left - 1), len(line.boxes))
     return at if line.text[at - 1 : at] == " " else None
 
 
-# In this part of a page's height at its top and bottom stand running titles, which many programs write first or last.
+# Share of a page's height at its top and bottom for running titles, which many programs write first or last.
 _EDGE = 0.08
 _FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
@@ -192,8 +189,8 @@ _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
-    """Return ``lines`` as they are read, the parts of a row joined unless a column ends between them."""
-    return _join_rows(_part_columns(_by_place(list(lines)) if _jumps_up(lines, height) else lines))
+    """Return ``lines`` in reading order, the parts of a row joined unless a column ends between them."""
+    return _join_rows(_part_columns(_order_by_place(list(lines)) if _jumps_up(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -222,7 +219,7 @@ def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
 
 
 def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
-    """Return where the first column of prose ends and the next begins; None on a page of one column."""
+    """Return the x position between the first column of prose and the next; None on a page of one column."""
     prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
     best: tuple[int, float] | None = None
     for left in {round(line.left) for line in prose}:
@@ -233,7 +230,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
         fewest = min(len(before), len(after))
         if fewest < _FEWEST_LINES or crossing > _MOST_CROSSING * (len(before) + len(after)):
             continue
-        # Columns stand beside each other.
+        # Columns must overlap in height.
         lowest = min(max(line.bottom for line in before), max(line.bottom for line in after))
         if lowest <= max(min(line.top for line in before), min(line.top for line in after)):
             continue
@@ -244,13 +241,13 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
 
 
 def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` with columns of prose that are written row by row, as no table is, one after the other."""
+    """Return ``lines`` with columns of prose one after the other where the file writes them row by row."""
     rows = gather(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
     columns: list[list[PrintedLine]] = []
     for row in [*rows, []]:
-        places = [_column_at(line, columns) for line in row]
+        places = [_find_column(line, columns) for line in row]
         if block and row and None not in places:
             block.append(row)
         else:
@@ -265,8 +262,7 @@ def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     return ordered
 
 
-def _column_at(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
-    """Return the column below which a line stands, close to it and between those beside."""
+def _find_column(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
     for at, column in enumerate(columns):
         is_right = at == 0 or max(other.right for other in columns[at - 1]) <= line.left
         is_left = at + 1 == len(columns) or line.right <= min(other.left for other in columns[at + 1])
@@ -276,11 +272,11 @@ def _column_at(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> i
 
 
 def _is_prose(column: Sequence[PrintedLine]) -> bool:
-    """Return whether lines fill their column and go on below; or, of short ones, most go on with a small letter."""
+    """Return whether lines are prose: they fill their column, or most short lines continue in lower case."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
-    # A number says nothing about what it stands behind.
+    # A number does not show whether a sentence continues.
     pairs = [(line, below) for line, below in pairwise(column) if not below.text[:1].isdigit()]
     small = [below for line, below in pairs if line.text[-1:] not in ".:!?" and below.text[:1].islower()]
     words = sum(len(line.text.split()) for line in column)
@@ -289,30 +285,30 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     return len(column) >= _FEWEST_LINES and len(full) >= 0.6 * len(column) and len(goes_on) >= 0.5 * len(column)
 
 
-def _by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` column by column between those that cross them; without columns, row by row."""
+def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
+    """Return ``lines`` column by column between lines that cross the columns; without columns, row by row."""
     gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
     if gutter is None:
-        return _by_rows(lines)
+        return _order_by_rows(lines)
     ordered: list[PrintedLine] = []
     crossing = sorted((line for line in lines if line.left < gutter < line.right), key=lambda line: line.top)
     columns = [line for line in lines if not line.left < gutter < line.right]
     for line in crossing:
         above = [other for other in columns if other.middle < line.middle]
         columns = [other for other in columns if other.middle >= line.middle]
-        ordered += _both_columns(above, gutter)
+        ordered += _order_both_columns(above, gutter)
         line.follows = False
         ordered.append(line)
-    return ordered + _both_columns(columns, gutter)
+    return ordered + _order_both_columns(columns, gutter)
 
 
-def _both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
+def _order_both_columns(lines: list[PrintedLine], gutter: float) -> list[PrintedLine]:
     first = [line for line in lines if line.right <= gutter]
     second = [line for line in lines if line.right > gutter]
-    return (_by_place(first) if first else []) + (_by_place(second) if second else [])
+    return (_order_by_place(first) if first else []) + (_order_by_place(second) if second else [])
 
 
-def _by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
+def _order_by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
     rows = gather(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - row[0].middle < _LEVEL * min(line.size, row[0].size),

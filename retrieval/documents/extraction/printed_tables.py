@@ -1,7 +1,7 @@
-"""Tables of printed pages, found by their rules or by the places of their cells. PURE.
+"""Find tables of printed pages by their rules or by the positions of their cells. PURE.
 
-Rules give rows and columns where they are drawn; else rows are what empty space parts, and columns are the gaps that
-hardly any text crosses. What is no table costs a reader more than a table that is read as text.
+Rules give rows and columns. Otherwise empty space separates rows, and gaps that hardly any text crosses separate
+columns. A false table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from retrieval.documents.extraction.table_rows import (
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# These are multiples of the font's size: from one line of a row to the next, and from one row to the next.
+# Multiples of the font's size: from one line of a row to the next, and from one row to the next.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
-# A line of prose has more characters than a cell.
 _PROSE_LINE = 60
 _FULL_SHARE = 0.6
 _NOT_DATA = re.compile(r"[=∑∏∫√∂∇∈∀∃≡⊂⊆∪∩\ue000-\uf8ff]|@|\bwww\.|https?:|\b\d{4}\s?[A-Z]{2}\b|\bP\.?O\.? Box\b|:$|__$")
@@ -41,7 +40,7 @@ _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
 def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
-    """Return ``lines`` with those of each table as rows in Markdown's form, where the first of them stood."""
+    """Return ``lines`` with each table as Markdown rows at the position of its first line."""
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
@@ -62,11 +61,8 @@ def _replace(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLin
     ]
 
 
-# Without rules --------------------------------------------------------------------------------------------------------
-
-
 def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
-    """Return rows below each other, most of which are of several pieces."""
+    """Return runs of consecutive rows, most of which have several pieces."""
     runs: list[list[PrintedRow]] = [[]]
     left = min((row.pieces[0].left for row in rows), default=0.0)
     for row in rows:
@@ -83,7 +79,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Return the first to the last row of several pieces, with the rest of wrapped cells above and below them."""
+    """Return the rows from the first to the last with several pieces, with wrapped cells above and below."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -114,7 +110,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # Two tables, or a table and something beside it, are parted where the space is widest, else at a row of one piece.
+    # Two tables, or a table and text beside it, are split at the widest space, else at a row of one piece.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -135,7 +131,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
     if _is_contents(body) or sum(any(map(_NOT_DATA.search, row)) for row in body) >= 0.3 * len(body):
         return False
     if not grid.values:
-        # Words in columns are a table only where their names are set off, all of them.
+        # Words in columns are a table only if all column names are set off.
         is_set_off = grid.header > 0 and all(grid.texts[grid.header - 1])
         return width >= 3 and len(written) >= 3 and is_set_off
     if width == 2:
@@ -144,7 +140,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
 
 
 def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether these are titles, and numbers of pages that do not fall."""
+    """Return whether rows are a table of contents: titles with page numbers that do not decrease."""
     ends = [next((cell for cell in reversed(row) if cell), "") for row in rows]
     if len(rows[0]) > 4 or sum(bool(_PAGE_NUMBER.fullmatch(end)) for end in ends) < 0.8 * len(ends):
         return False
@@ -154,11 +150,8 @@ def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
     return titles >= 0.7 * len(rows) and rises >= 0.9 * max(1, len(pages) - 1)
 
 
-# Writing --------------------------------------------------------------------------------------------------------------
-
-
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """Return the lines of a Markdown table. A header without words stands for one that the page does not print."""
+    """Return the lines of a Markdown table. An empty header means that the page prints none."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):
@@ -182,9 +175,9 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
 
 
 def join_tables(pages: Sequence[PrintedPage]) -> None:
-    """Let a table that continues at the top of the next page continue there, without a header of its own.
+    """Join tables that continue at the top of the next page, and remove their repeated header.
 
-    A header that is printed again is dropped; where none is, the first row is one like the others.
+    If the next page prints no header, its first row is a row like the others.
     """
     header = ""
     for before, page in pairwise(pages):

@@ -1,4 +1,4 @@
-"""From the lines of printed pages to one text with paragraphs and headings. PURE."""
+"""Compose the lines of printed pages into one text with paragraphs and headings. PURE."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from retrieval.documents.extraction.printed import (
 from retrieval.text.extracted import Page, Section, plain_title
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xa0": " "})
-# The fonts Symbol and Wingdings have these signs for items of lists.
+# The fonts Symbol and Wingdings use these codes for bullets.
 _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf02d", "•"))
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(
     r"(?:(?:chapter|appendix|section|hoofdstuk|bijlage|artikel|part)\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", re.I
 )
-# A line of a table of contents, and one between such lines, ends in the number of a page.
+# A contents line ends in leaders and a page number; lines between such lines end in a page number.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
@@ -43,11 +43,10 @@ _LEVELS = 6
 
 @dataclass(slots=True)
 class _Group:
-    """Lines of one page that stand together: a paragraph, an item, a heading."""
+    """Lines of a paragraph, an item or a heading on one page."""
 
     page: int
     lines: list[PrintedLine]
-    # The separator stands between this group and the one before.
     separator: str = "\n\n"
     level: int = 0
 
@@ -65,17 +64,17 @@ class _Group:
 
 
 def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    """Return the text of ``pages``, where each page stands in it, and the headings that their fonts show.
+    """Return the text of ``pages``, the offsets of each page, and the headings that fonts show.
 
-    Paragraphs are parted by blank lines, their lines by line ends; a word cut at a line end is in one piece, as is a
-    paragraph that goes on over the end of a page or column.
+    Blank lines separate paragraphs. A word split at a line end is joined, and so is a paragraph that continues over the
+    end of a page or column.
     """
     for page in pages:
         for line in [*page.lines, *page.aside]:
             line.text = canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
         _drop_contents(page)
-    body = _body_size(pages)
-    pitch = _usual_pitch(pages)
+    body = _measure_body_size(pages)
+    pitch = _measure_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
     _join_over_ends(groups)
@@ -86,7 +85,7 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
 
 
 def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
-    """Put turned lines at the end of their page, or before its last paragraph where that goes on on the next page."""
+    """Insert turned lines at the end of their page, or before a last paragraph that continues on the next page."""
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":
@@ -99,7 +98,6 @@ def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
 
 
 def _drop_contents(page: PrintedPage) -> None:
-    """Take the entries of a table of contents out of the page: they answer nothing."""
     entries = [at for at, line in enumerate(page.lines) if _LEADERS.search(line.text)]
     if len(entries) >= _FEWEST_ENTRIES:
         is_all = 2 * len(entries) >= len(page.lines)
@@ -112,8 +110,8 @@ def _drop_contents(page: PrintedPage) -> None:
 
 
 def largest_heading(pages: Sequence[PrintedPage]) -> str:
-    """Return the words that are printed largest on the first page, if larger than the text: mostly the title."""
-    body = _body_size(pages)
+    """Return the largest words on the first page if larger than the body text: mostly the title."""
+    body = _measure_body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
     size = max((line.size for line in lines), default=0.0)
     if size < _LARGER * body:
@@ -122,7 +120,7 @@ def largest_heading(pages: Sequence[PrintedPage]) -> str:
     return plain_title(title) if len(title) <= _LONGEST_HEADING else ""
 
 
-def _body_size(pages: Sequence[PrintedPage]) -> float:
+def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
     sizes: Counter[float] = Counter()
     for page in pages:
         for line in page.lines:
@@ -130,19 +128,16 @@ def _body_size(pages: Sequence[PrintedPage]) -> float:
     return sizes.most_common(1)[0][0] if sizes else 0.0
 
 
-def _usual_pitch(pages: Sequence[PrintedPage]) -> float:
-    """Return the distance from one line of a paragraph to the next, as a multiple of the font's size."""
+def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
+    """Return the usual line distance within paragraphs, as a multiple of the font's size."""
     pitches = [
         (below.middle - line.middle) / line.size
         for page in pages
         for line, below in pairwise(page.lines)
         if line.size and below.size == line.size and 0.9 < (below.middle - line.middle) / line.size < 3
     ]
-    # Most lines stand within paragraphs: what is wider belongs to gaps.
+    # Most lines are within paragraphs, so larger distances are gaps.
     return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
-
-
-# Paragraphs ----------------------------------------------------------------------------------------------------------
 
 
 def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Iterator[_Group]:
@@ -152,7 +147,7 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
             group = _Group(page, [line])
             continue
         begins_table = line.is_row and any(below.text.startswith("| --- |") for below in lines[at + 1 : at + 2])
-        separator = "\n\n" if begins_table else _separator(group.lines, line, pitch)
+        separator = "\n\n" if begins_table else _choose_separator(group.lines, line, pitch)
         if separator:
             yield group
             group = _Group(page, [line], separator)
@@ -162,8 +157,8 @@ def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Itera
         yield group
 
 
-def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
-    """Return the blanks between two groups before ``line``; none when it continues the one ``above``."""
+def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) -> str:
+    """Return the separator before ``line``; empty if it continues the group ``above``."""
     last = above[-1]
     if line.is_row or last.is_row:
         return "" if line.is_row and last.is_row else "\n\n"
@@ -176,8 +171,8 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
     if line.is_bold != last.is_bold and (not last.is_bold or all(other.is_bold for other in above)):
         return "\n\n" if line.is_bold or len(last.text) <= _LONGEST_BOLD_HEADING else ""
     distance = line.middle - last.middle
-    if distance <= 0:  # The next column.
-        return "" if _goes_on(last, line) else "\n\n"
+    if distance <= 0:  # the next column
+        return "" if _continues_sentence(last, line) else "\n\n"
     if distance > _WIDER_GAP * pitch * max(line.size, last.size):
         return "\n\n"
     first = above[0]
@@ -188,8 +183,7 @@ def _separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: float) ->
     return ""
 
 
-def _goes_on(last: PrintedLine, line: PrintedLine) -> bool:
-    """Return whether a sentence goes on over the end of a page or a column."""
+def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
     if _SENTENCE_END.search(last.text) or abs(line.size - last.size) > _SAME_SIZE * last.size:
         return False
     return line.text[:1].islower() or last.text[-1:] in ",-–" or (last.text[-1:].islower() and len(last.text) > 40)
@@ -198,7 +192,7 @@ def _goes_on(last: PrintedLine, line: PrintedLine) -> bool:
 def _join_over_ends(groups: Sequence[_Group]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
-            # With a delimiter below its first row, it is another table.
+            # A delimiter below its first row makes it another table.
             is_other = any(line.text.startswith("| --- |") for line in group.lines[1:2])
             group.separator = "\n\n" if is_other else "\n"
             continue
@@ -206,15 +200,12 @@ def _join_over_ends(groups: Sequence[_Group]) -> None:
             continue
         if _ITEM.match(group.text):
             group.separator = "\n" if _ITEM.match(above.lines[0].text) else "\n\n"
-        elif _goes_on(above.lines[-1], group.lines[0]):
+        elif _continues_sentence(above.lines[-1], group.lines[0]):
             group.separator = "\n"
 
 
-# Headings ------------------------------------------------------------------------------------------------------------
-
-
 def _mark_headings(groups: Sequence[_Group], body: float) -> None:
-    """Give headings their level: by their numbers where they are numbered, else by size and weight."""
+    """Set the level of headings by their numbers, else by size and weight."""
     bold = sum(len(group.text) for group in groups if group.is_bold)
     bold_counts = bold * 3 < sum(len(group.text) for group in groups)
     found = [
@@ -225,19 +216,19 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
     if len(found) > max(3, _MOST_HEADING_SHARE * len(groups)):
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
-    styles = sorted({_style(group) for group in found}, reverse=True)
-    # Each size is a level; where headings of a size are numbered, their usual depth is.
+    styles = sorted({_read_style(group) for group in found}, reverse=True)
+    # Each size is a level; a size with numbered headings takes their usual depth.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
-            numbered.setdefault(_style(group), []).append(depth)
+            numbered.setdefault(_read_style(group), []).append(depth)
     for group, depth in zip(found, depths, strict=True):
-        style = _style(group)
+        style = _read_style(group)
         usual = round(median(numbered[style])) if style in numbered else styles.index(style) + 1
         group.level = min(_LEVELS, depth or usual)
 
 
-def _style(group: _Group) -> tuple[float, bool]:
+def _read_style(group: _Group) -> tuple[float, bool]:
     return round(group.size * 2) / 2, group.is_bold
 
 
@@ -253,9 +244,6 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
         return True
     is_bold_line = bold_counts and group.is_bold and group.size >= 0.95 * body and len(group.lines) <= 2
     return is_bold_line and len(text) <= _LONGEST_BOLD_HEADING and below.separator == "\n\n" and not below.is_bold
-
-
-# Writing -------------------------------------------------------------------------------------------------------------
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
@@ -279,7 +267,7 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
             cut = CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
             rest = REST_OF_WORD.match(line.text) if cut else None
             if cut and rest:
-                # The hyphen stays when the file writes the word so elsewhere.
+                # The hyphen stays if the file writes the word with it elsewhere.
                 if f"{cut[1]}-{rest[0]}" not in compounds and not keeps_hyphen(pieces[-1], cut, rest):
                     pieces[-1] = pieces[-1][:-1]
                     length -= 1

@@ -1,7 +1,7 @@
-"""reStructuredText written anew as Markdown, line by line. Pure functions.
+"""Convert reStructuredText to Markdown, line by line. PURE.
 
-docutils refuses the roles and directives of Sphinx, in which most such documents are written, and writes no Markdown.
-What this does not know keeps its words.
+docutils rejects Sphinx's roles and directives, which most such documents use, and writes no Markdown. Unknown markup
+keeps its words.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # Their argument is a title. It is a signature in "object" and in unknown directives, and is dropped in "bare".
+        # The argument is a title here, a signature in "object" and in unknown directives, and is dropped in "bare".
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # Each description of such an object becomes a section, so that it is found by the object's name.
+        # Each description of such an object becomes a section, so that a search finds its name.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
@@ -43,7 +43,7 @@ _DIRECTIVES = {
     for name in names.split()
 }
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
-# No document is deeper, and Python's own limit is.
+# No document nests deeper, and Python's recursion limit is higher.
 _DEEPEST = 20
 
 _ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
@@ -60,13 +60,14 @@ _PROSE_ROLES = frozenset(
 
 
 def has_markup(text: str) -> bool:
-    """Return whether ``text`` holds what only reStructuredText holds: directives, roles, literals."""
+    """Return whether ``text`` has markup of reStructuredText alone: directives, roles, literals."""
     return bool(_SIGNALS.search(text))
 
 
 def to_markdown(text: str) -> str:
-    """Return the text as Markdown: headings by the order in which their adornments first occur, code in fences, tables
-    with pipes, the bodies of directives without their names. Comments, targets and lists of contents are left out.
+    """Return the text as Markdown, without comments, targets and tables of contents.
+
+    Heading levels follow the order in which adornments first occur; bodies of directives lose the directive's name.
     """
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
@@ -108,26 +109,26 @@ def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> 
             if style not in styles:
                 styles.append(style)
             level = min(styles.index(style) + 1, 6)
-            written += ["", f"{'#' * level} {_inline(lines[at + height - 2].strip())}", ""]
+            written += ["", f"{'#' * level} {_convert_inline(lines[at + height - 2].strip())}", ""]
             at += height
         elif line[0] == " ":
             end = _find_end(lines, at)
-            written += _write(_dedented(lines[at:end]), styles, depth + 1)
+            written += _write(_dedent(lines[at:end]), styles, depth + 1)
             at = end
         elif _EXPLICIT.match(line):
             end = _find_end(lines, at + 1)
-            written += ["", *_directive(line, lines[at + 1 : end], styles, depth), ""]
+            written += ["", *_write_directive(line, lines[at + 1 : end], styles, depth), ""]
             at = end
         elif table := _read_table(lines, at):
             rows, at = table
-            written += ["", write_markdown_table([_inline(cell) for cell in row] for row in rows), ""]
+            written += ["", write_markdown_table([_convert_inline(cell) for cell in row] for row in rows), ""]
         elif item := _ITEM.match(line):
             at = _write_item(lines, at, item, written, styles, depth)
         elif field := _FIELD.fullmatch(line):
             end = _find_end(lines, at + 1)
             body = " ".join([field[2] or "", *filter(None, map(str.strip, lines[at + 1 : end]))]).strip()
             if body:
-                written.append(f"- **{field[1]}**: {_inline(body)}")
+                written.append(f"- **{field[1]}**: {_convert_inline(body)}")
             at = end
         elif line.startswith(">>> "):
             end = next((below for below in range(at, len(lines)) if not lines[below]), len(lines))
@@ -149,15 +150,15 @@ def _write_paragraph(
     paragraph = list(lines[at:end])
     below = _find_end(lines, end)
     if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
-        # The words below a term explain it.
-        written += ["", f"**{_inline(paragraph[0]).replace('**', '')}**", ""]
-        written += [*_write(_dedented(lines[end:below]), styles, depth + 1), ""]
+        # The indented words below a term explain it.
+        written += ["", f"**{_convert_inline(paragraph[0]).replace('**', '')}**", ""]
+        written += [*_write(_dedent(lines[end:below]), styles, depth + 1), ""]
         return below
     is_code = paragraph[-1].endswith("::")
     if is_code:
         last = paragraph[-1].removesuffix("::")
         paragraph[-1] = f"{last}:" if last and not last.endswith((" ", "\t")) else last.rstrip()
-    written += _inline("\n".join(paragraph)).split("\n")
+    written += _convert_inline("\n".join(paragraph)).split("\n")
     if is_code and below > end:
         written += ["", *_fence("", lines[end:below]), ""]
         return below
@@ -167,7 +168,6 @@ def _write_paragraph(
 def _write_item(
     lines: Sequence[str], at: int, item: re.Match[str], written: list[str], styles: list[tuple[str, bool]], depth: int
 ) -> int:
-    """Write an item of a list, with what is indented below it."""
     end = at + 1
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
@@ -189,16 +189,16 @@ def _write_item(
     return end
 
 
-def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
+def _write_directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
     if footnote := _FOOTNOTE.match(line):
-        label = _NOTE.sub(_note, f"{footnote[1]}_")
+        label = _NOTE.sub(_convert_note, f"{footnote[1]}_")
         label += ":" if label.startswith("[^") else ""
-        return [f"{label} {_inline(' '.join([footnote[2], *map(str.strip, body)]))}".strip()]
+        return [f"{label} {_convert_inline(' '.join([footnote[2], *map(str.strip, body)]))}".strip()]
     match = _DIRECTIVE.fullmatch(line)
     if not match:
         return []
     name, argument = match[1].rpartition(":")[2].lower(), (match[2] or "").strip()
-    body = _dedented(body)
+    body = _dedent(body)
     options = 0
     while options < len(body) and _OPTION.match(body[options]):
         options += 1
@@ -211,21 +211,21 @@ def _directive(line: str, body: Sequence[str], styles: list[tuple[str, bool]], d
     lead: list[str] = []
     if name in _VERSIONS:
         version, _, rest = argument.partition(" ")
-        lead = [f"**{_VERSIONS[name]} {version}.** {_inline(rest)}".rstrip(), ""]
+        lead = [f"**{_VERSIONS[name]} {version}.** {_convert_inline(rest)}".rstrip(), ""]
     elif kind == "note":
         word = "See also" if name == "seealso" else name.capitalize()
-        lead = [f"**{word}:** {_inline(argument)}".rstrip(), ""]
+        lead = [f"**{word}:** {_convert_inline(argument)}".rstrip(), ""]
     elif argument and kind == "title":
-        lead = [f"**{_inline(argument)}**", ""]
+        lead = [f"**{_convert_inline(argument)}**", ""]
     elif argument and kind in ("object", "signature"):
-        # Markdown has no headings below an indentation.
+        # Markdown has no indented headings.
         is_section = kind == "object" and styles and body and not depth
         lead = [f"{'#' * min(len(styles) + 1, 6)} `{argument}`" if is_section else f"**`{argument}`**", ""]
     return [*lead, *_write(body, styles, depth + 1)]
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
-    """Return the rows of the table that begins at ``at``, and the line after it."""
+    """Return the rows of the table at line ``at``, and the line after it."""
     line = lines[at]
     if _GRID.fullmatch(line):
         end = at
@@ -234,7 +234,7 @@ def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | 
         edges = sorted(
             {place for row in lines[at:end] if _GRID.fullmatch(row) for place, sign in enumerate(row) if sign == "+"}
         )
-        return _cells(lines[at:end], edges), end
+        return _read_cells(lines[at:end], edges), end
     if not _SIMPLE.fullmatch(line):
         return None
     end = next(
@@ -260,7 +260,7 @@ def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | 
     return rows, end
 
 
-def _cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
+def _read_cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
     rows: list[list[str]] = []
     begins = True
     for line in lines:
@@ -278,14 +278,14 @@ def _cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
 
 
 def _fence(language: str, lines: Sequence[str]) -> list[str]:
-    body = _dedented(lines)
+    body = _dedent(lines)
     if not body:
         return []
     return [f"```{language}", *body, "```"]
 
 
 def _find_end(lines: Sequence[str], at: int) -> int:
-    """Return the line after the last indented one from ``at`` on; blank lines between belong to it."""
+    """Return the line after the last indented line from ``at`` on; blank lines between them count."""
     end = at
     for below in range(at, len(lines)):
         if lines[below]:
@@ -295,43 +295,42 @@ def _find_end(lines: Sequence[str], at: int) -> int:
     return end
 
 
-def _dedented(lines: Sequence[str]) -> list[str]:
+def _dedent(lines: Sequence[str]) -> list[str]:
     inner = textwrap.dedent("\n".join(lines)).strip("\n")
     return inner.split("\n") if inner else []
 
 
-def _inline(text: str) -> str:
-    """Return the text with its roles, links and literals as Markdown has them; what stands in a literal stays."""
+def _convert_inline(text: str) -> str:
     parts: list[str] = []
     last = 0
     for literal in _LITERAL.finditer(text):
-        parts += [_outside_literals(text[last : literal.start()]), _as_code(literal[1])]
+        parts += [_convert_outside_literals(text[last : literal.start()]), _write_code(literal[1])]
         last = literal.end()
-    return "".join([*parts, _outside_literals(text[last:])])
+    return "".join([*parts, _convert_outside_literals(text[last:])])
 
 
-def _outside_literals(text: str) -> str:
+def _convert_outside_literals(text: str) -> str:
     if not text.strip():
         return text
     text = _LINK.sub(lambda link: f"[{link[1]}]({link[2]})" if link[1] else f"<{link[2]}>", text)
-    text = _NOTE.sub(_note, text)
+    text = _NOTE.sub(_convert_note, text)
     text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
     text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
-    # Roles follow interpreted text, whose pattern would match the code that a role becomes.
-    text = _ROLE.sub(_role, text)
+    # Roles come after interpreted text, whose pattern would match the code that replaces a role.
+    text = _ROLE.sub(_convert_role, text)
     text = _SUBSTITUTION.sub(r"\1", text)
     return text.replace("\\ ", "")
 
 
-def _note(match: re.Match[str]) -> str:
-    """Return a reference to a footnote as Markdown has it, and a citation such as [CIT2002]_ without its mark."""
+def _convert_note(match: re.Match[str]) -> str:
+    """Return a Markdown footnote reference, or a citation such as [CIT2002]_ without its mark."""
     blank, sign, name = match.groups()
     if not sign and not name.isdigit():
         return f"{blank}[{name}]"
     return f"[^{name}]" if name else ""
 
 
-def _role(match: re.Match[str]) -> str:
+def _convert_role(match: re.Match[str]) -> str:
     name, content = match[1].rpartition(":")[2], " ".join(match[2].split())
     if titled := _TITLED.fullmatch(content):
         return titled[1].rstrip()
@@ -339,9 +338,9 @@ def _role(match: re.Match[str]) -> str:
         return content.rstrip("/").rpartition("/")[2] if name == "doc" else content.replace("-->", "→")
     if content.startswith("~"):
         content = content.rpartition(".")[2]
-    return _as_code(content.lstrip("!.~"))
+    return _write_code(content.lstrip("!.~"))
 
 
-def _as_code(content: str) -> str:
+def _write_code(content: str) -> str:
     fence = "``" if "`" in content else "`"
     return f"{fence}{content}{fence}"

@@ -1,4 +1,4 @@
-"""Tables that rules set off: grids, whose missing rules show merged cells, and rows between level rules. PURE."""
+"""Find tables by rules: grids, whose missing rules show merged cells, and rows between horizontal rules. PURE."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class RuledLines:
 
 
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
-    """Return the tables that rules set off; no line stands in two of them."""
+    """Return the tables that rules enclose; no line is in two of them."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
-        inside = _rows_within(rows, level)
+        inside = _find_rows_within(rows, level)
         table = _read_grid(inside, level, upright) if inside and upright else None
         if inside and table is None:
             table = _read_between_rules(rows, inside, level)
@@ -77,7 +77,7 @@ def _is_table(table: FoundTable) -> bool:
 
 
 def gather_rules(boxes: Sequence[Box]) -> RuledLines:
-    """Return the rules that drawn shapes make: thin ones, and the sides of rectangles."""
+    """Return the rules of drawn shapes: thin shapes, and the sides of rectangles."""
     level: list[RuledLine] = []
     upright: list[RuledLine] = []
     for left, top, right, bottom in boxes:
@@ -89,7 +89,6 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
 
 
 def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
-    """Return the rules; those that touch end to end are joined to one."""
     merged: list[RuledLine] = []
     for row in gather(sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR):
         for rule in sorted(row, key=lambda rule: rule.start):
@@ -105,7 +104,7 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """Return the rules of each possible table: rules that meet, or level rules of one width below each other."""
+    """Return the rules of each possible table: rules that meet, or horizontal rules of equal width."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
         met = [part for part in parts if any(_meet(level, rule) for level in part[0])]
@@ -120,7 +119,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # Shades of every other row are boxes of one width that do not meet.
+    # Shading of every other row draws boxes of equal width that do not meet.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -141,7 +140,7 @@ def _meet(level: RuledLine, upright: RuledLine) -> bool:
     )
 
 
-def _rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list[PrintedRow]:
+def _find_rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list[PrintedRow]:
     top, bottom = level[0].at - _NEAR, level[-1].at + _NEAR
     left, right = min(rule.start for rule in level) - _NEAR, max(rule.end for rule in level) + _NEAR
     inside = []
@@ -153,24 +152,21 @@ def _rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) -> list
     return inside
 
 
-def _distinct(values: Sequence[float]) -> list[float]:
+def _merge_near(values: Sequence[float]) -> list[float]:
     return [near[0] for near in gather(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
-def _place(value: float, sides: Sequence[float]) -> int:
+def _find_place(value: float, sides: Sequence[float]) -> int:
     return next((at for at, side in enumerate(sides[1:-1]) if value < side), len(sides) - 2)
-
-
-# Grids ----------------------------------------------------------------------------------------------------------------
 
 
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table whose cells stand between rules; a merged cell stands in each of its rows."""
-    # The outer sides need not be drawn: there the level rules end.
+    """Return the table with its cells between rules, or None; a merged cell repeats in each of its rows."""
+    # The outer sides may be undrawn; the horizontal rules end there.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
-    sides, heights = _distinct([*ends, *(rule.at for rule in upright)]), _distinct([rule.at for rule in level])
+    sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
     if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
         return None
@@ -180,16 +176,16 @@ def _read_grid(
     parts: dict[int, list[Cell]] = {}
     taken: list[list[PrintedLine]] = [[] for _ in range(height)]
     for row in rows:
-        at = _place(row.middle, heights)
+        at = _find_place(row.middle, heights)
         taken[at] += row.lines
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
-    # A cell over all columns is a title, which stays as it is.
+    # A cell over all columns is a title and stays a line.
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
-    names = _header_rows(merged, first)
+    names = _find_header_end(merged, first)
     above = [dict.fromkeys(merged[row][at] for row in range(first, names)) for at in range(width)]
     header = [join_cells([cells.get(number, []) for number in numbers]) for numbers in above]
     body = []
@@ -202,7 +198,7 @@ def _read_grid(
 
 
 def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
-    """Return whether rules go through words, as those of a drawing do."""
+    """Return whether rules cross words, as in a drawing."""
     crossed = sum(
         any(
             rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
@@ -216,16 +212,16 @@ def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bo
 
 
 def _cut_row(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
-    """Return the parts of a row of text, each with the number of its cell, of which ``own`` has one a column."""
+    """Return the parts of a row of text, each with its cell number; ``own`` has one number per column."""
     real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
     parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
-    return [(own[_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
+    return [(own[_find_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
 
 
 def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
     found: list[tuple[int, Cell]] = []
     for character, box in cell:
-        column = _place((box[0] + box[2]) / 2, sides)
+        column = _find_place((box[0] + box[2]) / 2, sides)
         if not found or found[-1][0] != column:
             if character == " ":
                 continue
@@ -237,7 +233,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return for each place of the grid the number of its cell: places between which no rule is drawn have the same."""
+    """Return the cell number of each grid place; places without a rule between them share a number."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -262,8 +258,8 @@ def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -
     return covered >= _DRAWN * (end - start)
 
 
-def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
-    """Return behind which row the header ends: names over several columns have names of each below them."""
+def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
+    """Return the row after the header; names over several columns have a row of names below them."""
     end = first + 1
     while end < len(merged):
         above = merged[end - 1]
@@ -275,18 +271,16 @@ def _header_rows(merged: Sequence[Sequence[int]], first: int) -> int:
     return end if end < len(merged) else first + 1
 
 
-# Between level rules --------------------------------------------------------------------------------------------------
-
-
 def _read_between_rules(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table of level rules: a row in each band where most have one, else all below the second rule.
+    """Return the table between horizontal rules; None if there is none.
 
-    What stands above the second rule is the header. Where each row has a rule, one more stands above the first and
-    below the last where ``page`` has one there.
+    Each band between two rules is a row if most bands have one row, else all rows are below the second rule. The header
+    is above the second rule. If each row has a rule, rows of ``page`` directly above the first rule or below the last
+    one belong to the table.
     """
-    heights = _distinct([rule.at for rule in level])
+    heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
     bands = [band for band in bands if band]
     if not bands:
@@ -296,13 +290,13 @@ def _read_between_rules(
         left, right = level[0].start - _NEAR, level[0].end + _NEAR
         usual = median(len({round(piece.left) for row in band for piece in row.pieces}) for band in bands)
         outer = [row for row in page if all(left < piece.left and piece.right < right for piece in row.pieces)]
-        above = _next_to(outer[::-1], heights[0], usual)[::-1]
-        below = _next_to(outer, heights[-1], usual)
+        above = _find_rows_next_to(outer[::-1], heights[0], usual)[::-1]
+        below = _find_rows_next_to(outer, heights[-1], usual)
         bands = [band for band in (above, *bands, below) if band]
     columns = find_columns([row for band in bands for row in band])
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
-    if is_row_each and sum(_holds_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
+    if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
         return table_of(lay_out(bands, columns, 1))
     if len(bands) < 2:
         return None
@@ -310,8 +304,8 @@ def _read_between_rules(
     return table_of(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
-def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """Return the lines of the row beside a rule, the first of ``rows``; none where they hold too few pieces."""
+def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
+    """Return the lines of the row next to a rule, the first of ``rows``; empty if they have too few pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:
@@ -324,6 +318,5 @@ def _next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[Pri
     return found if len({round(piece.left) for row in found for piece in row.pieces}) >= max(2, pieces - 1) else []
 
 
-def _holds_rows(band: Sequence[PrintedRow], width: int) -> bool:
-    """Return whether more than one printed row of a band fills most columns."""
+def _has_several_rows(band: Sequence[PrintedRow], width: int) -> bool:
     return sum(len(row.pieces) >= max(2, 0.8 * width) for row in band) > 1

@@ -1,4 +1,4 @@
-"""Extraction in the sandbox: the parsers run in a process of their own, and what it gives back is checked."""
+"""Extract files in a sandboxed process, and check its output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# The cells of a larger table are not kept; its rows are passages all the same.
+# Cells of a larger table are not stored; its rows still become passages.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
@@ -42,9 +42,9 @@ _SECONDS_PER_MIB = 10.0
 def sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
-    """Return the limits of one extraction; its output is bounded by the text that may be in the file.
+    """Return the limits of one extraction; its output is bounded by the text that the file may contain.
 
-    A small file may take less processor time than a large one: it has no reason to take long, unless it is made to.
+    A small file gets less processor time: only a malicious one would need more.
     """
     output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES + limits.max_member_bytes
     if size_bytes is None:
@@ -66,12 +66,12 @@ def extract_in_sandbox(
 
     ``recognised`` has the number, width, height, turn and words of each page.
 
-    Raises: DocumentRejected, also for a file that needs more than ``within`` or ends the process that reads it;
-    JobCancelled when ``still_wanted`` says no; SandboxUnavailable when no process can be started.
+    Raises: DocumentRejected also if the file exceeds ``within`` or crashes the process; JobCancelled if
+    ``still_wanted`` returns False; SandboxUnavailable.
     """
     name = printable_name(filename)
     preload = [formats.detect(data, name).extractor.partition(":")[0]] if data else []
-    # The recognised words may be longer than a job's message can be: they go behind the file's own bytes.
+    # The recognised words may exceed a job's message, so they follow the file's bytes.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
@@ -97,11 +97,8 @@ def extract_in_sandbox(
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
 
-# In the sandbox ------------------------------------------------------------------------------------------------------
-
-
 def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0) -> tuple[dict[str, Any], bytes]:
-    """Return all but the text as values that JSON can hold, and the text in UTF-8 with the members behind it."""
+    """Return JSON-serialisable values, and the text in UTF-8 followed by the members. Runs in the sandbox."""
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []
@@ -126,12 +123,10 @@ def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
 
 
-# The result -----------------------------------------------------------------------------------------------------------
-
-
 def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
-    """Return the extracted text from the sandbox's values. Raises: ValueError, TypeError, KeyError or AttributeError if
-    :func:`read` cannot have returned them.
+    """Return the extracted text from the sandbox's values.
+
+    Raises: ValueError, TypeError, KeyError or AttributeError if :func:`read` cannot have returned them.
     """
     sizes = [int(size) for _, size in head["members"]]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
@@ -183,7 +178,7 @@ def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has
 
 
 def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
-    """Return the offsets as integers. Raises: ValueError if they fall, or lie outside of the text."""
+    """Return the offsets as integers. Raises: ValueError if they decrease or are outside the text."""
     found = [int(offset) for offset in offsets]
     if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
         raise ValueError("a place")

@@ -1,4 +1,4 @@
-"""Web pages that a browser saved with what they show (MHT, MHTML): a page within a mail's form."""
+"""Extract web pages saved with their resources (MHT, MHTML): a page in a mail's format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def extract_saved_page(data: bytes, filename: str, media_type: str, limits: Extr
     parts.sort(key=lambda part: bool(start) and str(part.get("Content-ID") or "").strip("<> ") != start)
     pages: list[ExtractedText] = []
     for part in parts:
-        # A frame without words, such as one of links, is no loss.
+        # A frame without words, such as a frame of links, is no loss.
         with suppress(DocumentRejected) if pages else nullcontext():
             content = cast(bytes, part.get_payload(decode=True) or b"")
             source = decode(content, filename, html=True, label=part.get_content_charset() or "")

@@ -1,6 +1,6 @@
-"""Sheets of cells as text: each table's rows as lines that name their columns, what stands around them as paragraphs.
+"""Convert sheets of cells to text: table rows become lines that name their columns, other cells paragraphs.
 
-XLSX is read here; XLS, XLSB and ODS in other modules. :func:`write_sheets` does the rest.
+This module reads XLSX; others read XLS, XLSB and ODS. All use :func:`write_sheets`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Rows = dict[int, dict[int, Cell]]
 
 
 class Area(NamedTuple):
-    """Rows and columns, the last ones included."""
+    """A range of rows and columns, both inclusive."""
 
     top: int
     left: int
@@ -53,9 +53,9 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """The filled cells by row and column, the areas of cells that are merged, and the notes on cells.
+    """A sheet's filled cells by row and column, its merged areas, and the notes on cells.
 
-    ``beside`` is what lies on the sheet, such as boxes of text; ``hidden`` counts rows and columns that were dropped.
+    ``beside`` has the words of text boxes and margins; ``hidden`` counts dropped rows and columns.
     """
 
     name: str
@@ -71,8 +71,7 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop rows and columns that are hidden, and close the gaps; a filter or a group hides none: its button shows
-        them."""
+        """Drop hidden rows and columns; rows hidden by a filter or a group stay, because a button shows them."""
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]
@@ -96,7 +95,7 @@ class Sheet:
 
 
 class _Placed(NamedTuple):
-    """A table, and the columns of the sheet in which it stands."""
+    """A table with the sheet's columns that contain it."""
 
     columns: list[int]
     table: CellTable
@@ -109,7 +108,6 @@ def write_sheets(
     limits: ExtractionLimits,
     left_out: tuple[LeftOut, ...] = (),
 ) -> ExtractedText:
-    """Write the sheets in their order, each under its name."""
     writer = MarkdownWriter(filename, limits)
     shown = [sheet for sheet in sheets if sheet.rows or sheet.notes or sheet.beside]
     for sheet in shown:
@@ -127,11 +125,7 @@ def write_sheets(
     return writer.finish(title, left_out=left_out + hidden, holds_records=True)
 
 
-# Tables on a sheet ---------------------------------------------------------------------------------------------------
-
-
 def _find_tables(sheet: Sheet) -> list[CellTable]:
-    """Return the tables and the words around them, from top to bottom."""
     rows = _fill_merged(sheet)
     found: list[_Placed] = []
     for area in _cut_areas(rows, sorted(rows)):
@@ -143,7 +137,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
                 into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
         else:
             found.append(_Placed(columns, table))
-    # The words right above a table name it.
+    # Words directly above a table are its title.
     for (_, above_it), (_, table) in pairwise(found):
         words = [*above_it.titles, *(" ".join(row) for row in above_it.body)]
         if not above_it.header and table.header and not table.titles and len(words) == 1:
@@ -154,7 +148,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
 
 
 def _fill_merged(sheet: Sheet) -> Rows:
-    """Return the rows, with the words of a cell that is merged over several rows in each of them."""
+    """Return the rows, with a cell merged over several rows repeated in each."""
     rows = {number: dict(cells) for number, cells in sheet.rows.items()}
     for area in sheet.merged:
         cell = rows.get(area.top, {}).get(area.left)
@@ -166,15 +160,15 @@ def _fill_merged(sheet: Sheet) -> Rows:
 
 
 def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
-    """Yield the ranges of cells that empty rows or empty columns separate, but not a table with an empty column."""
-    for band in _runs(numbers):
-        runs = _runs(sorted({at for number in band for at in rows[number]}))
+    """Yield the cell ranges between empty rows or columns; an empty column may be part of a table."""
+    for band in _split_runs(numbers):
+        runs = _split_runs(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
         for run in runs if len(runs) > 1 else ():
-            part = _within(rows, band, set(run))
-            if parts and _goes_on(*parts[-1], run, part):
+            part = _select_cells(rows, band, set(run))
+            if parts and _is_one_table(*parts[-1], run, part):
                 run = [*parts.pop()[0], *run]
-                part = _within(rows, band, set(run))
+                part = _select_cells(rows, band, set(run))
             parts.append((run, part))
         if len(parts) < 2:
             yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
@@ -182,15 +176,13 @@ def _cut_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
             yield from _cut_areas(part, sorted(part))
 
 
-def _within(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
-    """Return the cells of these rows and columns."""
+def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows:
     found = {number: {at: rows[number][at] for at in columns & rows[number].keys()} for number in numbers}
     return {number: cells for number, cells in found.items() if cells}
 
 
-def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
-    """Return whether an empty column is one within a table: the rows on both sides are the same, and their names
-    differ."""
+def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
+    """Return whether an empty column is inside one table: both sides have the same rows, but other names."""
     top = min(part)
     if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
         return False
@@ -199,7 +191,7 @@ def _goes_on(run: list[int], part: Rows, run_after: list[int], after: Rows) -> b
     return not names and (is_narrow or len(part) > 2) and len(part) > 1
 
 
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
+def _split_runs(numbers: Sequence[int]) -> list[list[int]]:
     return gather(numbers, lambda run, number: number == run[-1] + 1)
 
 
@@ -218,14 +210,12 @@ def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
 
 
 def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
-    """Return whether these rows go on below an empty row: they stand in the columns of the table, and have no names of
-    their own."""
     is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
     is_within = len(columns) > max(1, len(above.columns) / 2) and set(columns) <= set(above.columns)
     return is_within and table.is_nameless and not table.titles and not is_form
 
 
-# A colour, a font, a size, or what the program fills in.
+# A margin code is a colour, a font, a size, or a value that the program fills in.
 _MARGIN_CODE = re.compile(r'&(?:K[\da-fA-F]{6}|K\d\d[+-]\d{3}|"[^"]*"|\d+#?|\[\w+\]|[A-Z])')
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
@@ -240,7 +230,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
-        # Parts that programs write in their own way, such as styles, stop the reader.
+        # Non-standard parts of other programs, such as styles, stop the reader.
         return extract_plainly(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
@@ -257,7 +247,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
 
 
 def _count_formulas(data: bytes) -> int:
-    """Return how many formulas have a value that the file does not hold; only a spreadsheet program computes them."""
+    """Return the number of formulas without a stored value; only a spreadsheet program can compute them."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return sum(
             len(_FORMULA_WITHOUT_VALUE.findall(archive.read(name)))
@@ -271,14 +261,14 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
-    # `iter_rows` would make all cells between the first and the last.
+    # `iter_rows` would create all cells between the first and the last.
     for (row, column), cell in sorted(sheet._cells.items()):
         if cell.value is not None:
             value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
             read.add(row, column, value, cell.number_format, is_error=cell.data_type == "e")
         if cell.comment:
             read.notes[row, column] = canonical(cell.comment.text)
-    for _, root in _related(archive, path, "/threadedComment"):
+    for _, root in _list_related(archive, path, "/threadedComment"):
         found: dict[str, list[str]] = {}
         for comment in root.iterchildren():
             found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
@@ -297,7 +287,6 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
 
 
 def _read_text(value: str | CellRichText) -> str:
-    """Return the words of a cell, raised and lowered marks as they are written on a line; codes are characters."""
     words = ""
     for piece in [value] if isinstance(value, str) else value:
         text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
@@ -307,7 +296,6 @@ def _read_text(value: str | CellRichText) -> str:
 
 
 def _read_margins(sheet: Any) -> Iterator[str]:
-    """Yield what the header and the footer of printed pages say, but for page numbers."""
     for margin in (sheet.firstHeader, sheet.oddHeader, sheet.firstFooter, sheet.oddFooter):
         for part in (margin.left, margin.center, margin.right):
             words = _MARGIN_CODE.sub(" ", part.text or "")
@@ -315,8 +303,7 @@ def _read_margins(sheet: Any) -> Iterator[str]:
                 yield canonical(" ".join(words.split()))
 
 
-def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a kind that belong to another part, by their paths."""
+def _list_related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
     rels = get_rels_path(path)
     if rels in archive.namelist():
         for relation in get_dependents(archive, rels):
@@ -325,16 +312,15 @@ def _related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[s
 
 
 def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> list[str]:
-    """Return the words of boxes of text and shapes on a sheet; the names of its charts are added to ``charts``."""
     found = []
-    for drawing, root in _related(archive, path, "/drawing"):
+    for drawing, root in _list_related(archive, path, "/drawing"):
         for box in root.iter("{*}txBody"):
             lines = (
                 "".join(words.itertext())
                 for words in box.iter("{http://schemas.openxmlformats.org/drawingml/2006/main}p")
             )
             found.append("\n".join(filter(None, map(str.strip, lines))))
-        for _, chart in _related(archive, drawing, "/chart"):
+        for _, chart in _list_related(archive, drawing, "/chart"):
             title, rows = read_chart(chart)
             series = ", ".join(rows[0][1:]) if rows else ""
             charts.append(canonical(f"{title} ({series})" if title and series else title or series or "chart"))
@@ -342,7 +328,7 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
 
 
 def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the values of any Excel workbook without the formats of numbers."""
+    """Return the values of any Excel workbook without number formats."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     except PasswordError as error:

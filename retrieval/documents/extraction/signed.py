@@ -1,4 +1,4 @@
-"""Signed mail whose words are within the signature: the content of CMS signed data (RFC 5652), without checking it."""
+"""Find the words in signed mail: the content of CMS signed data (RFC 5652). The signature is not verified."""
 
 from __future__ import annotations
 
@@ -9,40 +9,39 @@ _SEQUENCE, _OBJECT, _OCTETS, _OUTER_OCTETS, _EXPLICIT = 0x30, 0x06, 0x04, 0x24, 
 
 
 def find_signed_content(data: bytes) -> bytes | None:
-    """Return what was signed; None for encrypted data, for a signature without content and for damaged data."""
+    """Return the signed content; None for encrypted data, a detached signature or damaged data."""
     try:
-        content = _inner(data, 0, len(data), _SEQUENCE)
-        kind = next(_elements(data, *content))
+        content = _find_inner(data, 0, len(data), _SEQUENCE)
+        kind = next(_read_elements(data, *content))
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
-        signed = _inner(data, *_inner(data, *content, _EXPLICIT), _SEQUENCE)
-        # The version, the digests, the content, certificates, signers.
-        wrapped = _inner(data, *_inner(data, *signed, _SEQUENCE), _EXPLICIT)
-        return b"".join(_octets(data, *wrapped))
+        signed = _find_inner(data, *_find_inner(data, *content, _EXPLICIT), _SEQUENCE)
+        # The order is version, digests, content, certificates, signers.
+        wrapped = _find_inner(data, *_find_inner(data, *signed, _SEQUENCE), _EXPLICIT)
+        return b"".join(_read_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):
         return None
 
 
-def _inner(data: bytes, start: int, end: int, tag: int) -> tuple[int, int]:
-    """Return the bounds of the content of the first element with this tag."""
-    return next((inner, stop) for found, inner, stop in _elements(data, start, end) if found == tag)
+def _find_inner(data: bytes, start: int, end: int, tag: int) -> tuple[int, int]:
+    return next((inner, stop) for found, inner, stop in _read_elements(data, start, end) if found == tag)
 
 
-def _octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
-    for tag, inner, stop in _elements(data, start, end):
+def _read_octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
+    for tag, inner, stop in _read_elements(data, start, end):
         if tag == _OUTER_OCTETS:
-            yield from _octets(data, inner, stop)
+            yield from _read_octets(data, inner, stop)
         elif tag == _OCTETS:
             yield data[inner:stop]
 
 
-def _elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _read_elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield tag, start and end of the content of each element in BER. Raises: IndexError for damaged data."""
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:
-            # The length is not given: two zero bytes follow the last element.
-            stop = next(begin for tag_below, begin, _ in _elements(data, inner, end) if tag_below == 0) - 2
+            # An indefinite length ends with two zero bytes after the last element.
+            stop = next(begin for tag_below, begin, _ in _read_elements(data, inner, end) if tag_below == 0) - 2
             yield tag, inner, stop
             start = stop + 2
             continue

@@ -1,4 +1,4 @@
-"""Source code and configuration: the text as it is, with a section per definition found by its first line."""
+"""Read source code and configuration: unchanged text, with one section per definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.media_types import JSON, JSON_LINES
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
-# Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` what the section is called.
+# Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` the section's title.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")
 _RUBY = re.compile(r"([ \t]*)(?:def|class|module)[ \t]+(?P<name>[\w.:?!]+)")
 _MODIFIERS = (
@@ -80,9 +80,9 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
 def _find_definitions(
     lines: list[str], patterns: tuple[re.Pattern[str], ...], media_type: str
 ) -> list[tuple[int, int, str]]:
-    """Return (line, level, name) of each outermost definition and of those directly in it.
+    """Return (line, level, name) of each top-level definition and of definitions directly in it.
 
-    The line is the first of the comments and decorators right above. Definitions deeper than that belong to the one
+    The line is the first of the comments and decorators directly above. Deeper definitions belong to the definition
     around them.
     """
     found: list[tuple[int, int, str]] = []

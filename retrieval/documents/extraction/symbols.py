@@ -1,8 +1,8 @@
-"""Signs of the fonts Symbol, Wingdings and Wingdings 2 as Unicode has them. PURE."""
+"""Map characters of the fonts Symbol, Wingdings and Wingdings 2 to Unicode. PURE."""
 
 from __future__ import annotations
 
-# From the space on, and from 0xA0 on; a blank where Unicode has no such sign.
+# The tables start at 0x20 and at 0xA0; a space marks a sign that Unicode lacks.
 _SYMBOL = " !∀#∃%&∋()*+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_ αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
 _SYMBOL_MORE = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…   ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑         〉∫⌠ ⌡"
 _SIGNS = {**dict(enumerate(_SYMBOL, start=0x20)), **dict(enumerate(_SYMBOL_MORE, start=0xA0))}
@@ -16,6 +16,6 @@ def is_symbol_font(font: str) -> bool:
 
 
 def show_symbol(font: str, code: int) -> str:
-    """Return a sign of a font; Word adds 0xF000 to its code. Nothing for one that only decorates."""
+    """Return a font's sign in Unicode; empty if it is decorative. Word adds 0xF000 to the code."""
     code = code & 0xFF if code >= 0xF000 else code
     return _FONTS.get(font.casefold(), {}).get(code, " " if code == 0x20 else "")

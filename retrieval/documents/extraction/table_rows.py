@@ -1,4 +1,4 @@
-"""Printed rows and columns, and the tables that they make. PURE."""
+"""Find printed rows and columns, and build tables from them. PURE."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# These are multiples of the font's size: the least space between two cells, two columns and two rows of text, and the
-# excess of the space between rows over that between the lines of a row.
+# Multiples of the font's size: the minimum space between two cells, columns and rows, and the excess of the space
+# between rows over the space between lines of a row.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -24,12 +24,12 @@ _ROW_SPACE = 0.12
 Cell = list[tuple[str, Box]]
 Row = list[Cell]
 Columns = Sequence[tuple[float, float]]
-"""The left and the right side of each."""
+"""Left and right side of each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table, and the lines of the page that it takes the place of. A ``header`` without words is not printed."""
+    """A table and the page lines that it replaces. A ``header`` without words is not printed."""
 
     lines: list[PrintedLine]
     header: Row
@@ -62,7 +62,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PrintedRow:
-    """Pieces at one height, and the lines that they are of."""
+    """Pieces at one height, and their lines."""
 
     pieces: list[Piece]
     lines: list[PrintedLine]
@@ -93,14 +93,14 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts with a blank between them; a name leaves out a part that repeats the one before."""
+    """Return the parts with a space between them; a name omits a part that repeats the one before."""
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # A day, a number or a word that is cut at a line end goes on without a blank.
+        # A date, a number or a word split at a line end continues without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
         if cut and rest and not keeps_hyphen(said, cut, rest):
@@ -119,11 +119,7 @@ def trim(cell: Cell) -> Cell:
     return cell[first:last]
 
 
-# Rows and columns -----------------------------------------------------------------------------------------------------
-
-
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
-    """Return the rows of a page from top to bottom."""
     levels = gather(
         sorted(lines, key=lambda line: line.middle),
         lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
@@ -135,7 +131,6 @@ def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
 
 
 def _cut_line(line: PrintedLine) -> list[Piece]:
-    """Return the pieces of a line, which wide gaps part."""
     pieces: list[Cell] = [[]]
     for character, box in zip(line.text, line.boxes, strict=True):
         if character == " " and box[2] - box[0] > _GAP * line.size and pieces[-1]:
@@ -147,11 +142,11 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
     """Return the columns between gaps that hardly any piece crosses."""
     places = [piece.middle for row in rows for piece in row.pieces]
-    # A name over two columns may stand between them.
-    return [(left, right) for left, right in _gaps(rows) if sum(left < place < right for place in places) > 1]
+    # A name over two columns may be between them.
+    return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
 
-def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
+def _find_gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
     slack = len(rows) // 10
     size = median(row.size for row in rows)
     edges = sorted(
@@ -176,19 +171,15 @@ def _gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
     return columns if end is None else [*columns, (start, end)]
 
 
-def _columns_of(piece: Piece, columns: Columns) -> list[int]:
-    """Return the places of the ``columns`` that a piece touches, or of the nearest."""
+def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
     touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
     nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
     return touched or [nearest]
 
 
-# Tables ---------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True)
 class Grid:
-    """The cells of each group of printed rows that is a row of the table; the first ``header`` name the columns."""
+    """The cells of each group of printed rows, which is one table row; the first ``header`` rows name the columns."""
 
     groups: list[list[PrintedRow]]
     columns: Columns
@@ -199,25 +190,25 @@ class Grid:
 
 
 def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
-    """Return the grid of ``groups``; how many of them are its header is computed unless it is given."""
+    """Return the grid of ``groups``; the number of header rows is computed unless given."""
     cells: list[Row] = []
     for group in groups:
         laid: list[list[Cell]] = [[] for _ in columns]
         for row in group:
             for piece in row.pieces:
-                laid[_columns_of(piece, columns)[0]].append(piece.cell)
+                laid[_find_touched_columns(piece, columns)[0]].append(piece.cell)
         cells.append([join_cells(parts) for parts in laid])
     texts = [[text_of(cell) for cell in row] for row in cells]
-    values = _value_columns(texts)
+    values = _find_value_columns(texts)
     if header is None:
         header = _count_header(groups, texts, values)
     if header and values:
-        values = _value_columns(texts[header:]) if len(texts) > header else []
+        values = _find_value_columns(texts[header:]) if len(texts) > header else []
     return Grid(list(groups), columns, cells, texts, header, values)
 
 
-def _value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the columns of values; the words above the first value are a name."""
+def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the indices of value columns; words above the first value are a name."""
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
@@ -232,7 +223,7 @@ def _value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
-    """Return how many rows from the top name columns: those above the first values, or those alone in bold type."""
+    """Return the number of header rows: rows above the first values, or the only rows in bold."""
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
@@ -253,29 +244,29 @@ def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[s
 
 
 def _read_header(grid: Grid) -> Row:
-    """Return the name of each column: the words over it, from top to bottom; over several columns, in each of them."""
+    """Return each column's name: the words over it from top to bottom; a name over several columns repeats in each."""
     parts: list[list[Cell]] = [[] for _ in grid.columns]
     rows = [row for group in grid.groups[: grid.header] for row in group]
     for at, row in enumerate(rows):
         for piece in row.pieces:
             if at < len(rows) - 1 and len(row.pieces) < len(grid.columns):
-                over = _span(piece, row, grid.columns)
+                over = _find_span(piece, row, grid.columns)
             elif len(row.pieces) == len(grid.columns):
                 over = [row.pieces.index(piece)]
             else:
-                over = _columns_of(piece, grid.columns)
+                over = _find_touched_columns(piece, grid.columns)
             for column in over:
                 parts[column].append(piece.cell)
     return [join_cells(cells, is_name=True) for cells in parts]
 
 
-def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    """Return the columns over whose middle a name of several stands; those that it touches where there are none."""
-    touched = _columns_of(piece, columns)
+def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
+    """Return the columns centred below a name, if several; else the columns that it touches."""
+    touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
         return touched
-    beside = {at for other in row.pieces if other is not piece for at in _columns_of(other, columns)}
+    beside = {at for other in row.pieces if other is not piece for at in _find_touched_columns(other, columns)}
     for first in range(touched[0] + 1):
         for last in range(touched[-1], len(columns)):
             span = range(first, last + 1)
@@ -286,29 +277,31 @@ def _span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
     return best
 
 
-def _space(above: PrintedRow, below: PrintedRow) -> float:
+def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
     return (below.top - above.bottom) / above.size
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Return the printed rows by row of the table: lines of wrapped cells stand closer than rows do, and hold less."""
+    """Return the printed rows grouped by table row: lines of wrapped cells are closer and have fewer pieces."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
-        touched = [{at for row in g for piece in row.pieces for at in _columns_of(piece, columns)} for g in groups]
+        touched = [
+            {at for row in g for piece in row.pieces for at in _find_touched_columns(piece, columns)} for g in groups
+        ]
         return mean(len(each) for each in touched) / len(columns)
 
     single = [[row] for row in rows]
-    steps = sorted(_space(above, below) for above, below in pairwise(rows))
+    steps = sorted(_measure_space(above, below) for above, below in pairwise(rows))
     widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
     if widest < _ROW_SPACE:
         return single
-    groups = gather(rows, lambda above, row: _space(above[-1], row) < border)
+    groups = gather(rows, lambda above, row: _measure_space(above[-1], row) < border)
     is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
     return groups if is_better else single
 
 
 def _read_body(grid: Grid) -> list[Row]:
-    """Return the rows of values, the rest of a row joined to it, and a name of several rows in each of them."""
+    """Return the table rows, with wrapped rest rows joined and a name of several rows repeated in each."""
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)

@@ -1,6 +1,7 @@
-"""What a reader sees of an HTML page, and what a control that the reader sees opens.
+"""Decide which parts of an HTML page a reader sees, directly or through a control.
 
-Hidden text may hold instructions meant for a model alone, so it is read only where the page has a way to it."""
+Hidden text may contain instructions meant for a model alone, so it is read only if a visible control opens it.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from retrieval.text.instructions import find_instructions
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _COLLAPSED_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-# No control takes this away again.
+# No control can undo these styles.
 _UNREADABLE_STYLE = re.compile(r"font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])", re.I)
 _ROLES = frozenset(("button", "tab", "link", "treeitem", "menuitem"))
 _TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick|uk-toggle|data-[\w-]+")
 _SEPARATOR = re.compile(r"[^\w.:-]+")
 _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
-# A control within a control: tabs within a panel within a tab.
+# Controls may be nested: tabs within a panel within a tab.
 _MOST_ROUNDS = 5
-# Of the element that stands before an answer.
+# Maximum length of the element before an answer.
 _LONGEST_QUESTION = 300
 
 
@@ -43,13 +44,13 @@ def is_hidden(element: etree._Element) -> bool:
 
 
 def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
-    """Return the hidden elements that a visible control opens, each with that control.
+    """Return the hidden elements that a visible control opens, each with its control.
 
-    A control names them, or stands directly before. A heading before a hidden element is one if the page repeats that
-    form. What instructs a language model stays hidden.
+    A control names or directly precedes them. A heading before a hidden element counts if the page repeats that form.
+    Text that instructs a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # For each element: the closest hidden one, itself or around it, and the next hidden one around that.
+    # ``within``: the closest hidden element, itself or an ancestor. ``around``: the next hidden ancestor.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:
@@ -85,7 +86,7 @@ def _find_ways(
     named: dict[str, list[etree._Element]] = defaultdict(list)
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
-            # The control may name what is around the hidden words.
+            # The control may name the parent of the hidden words.
             named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
         if is_control(element) and has_sign(element):
@@ -123,7 +124,7 @@ def is_control(element: etree._Element) -> bool:
 
 
 def has_sign(element: etree._Element) -> bool:
-    """Whether a reader can see the element: its words or its picture."""
+    """Return whether the element shows words or a picture."""
     return bool(text_of(element)) or any(True for _ in element.iter("img", "svg", "i"))
 
 

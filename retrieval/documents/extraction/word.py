@@ -1,7 +1,7 @@
-"""DOCX as Markdown, with headings by style or outline level, lists, and tables in their place.
+"""Convert DOCX to Markdown.
 
-python-docx reads plain paragraphs and tables. What else Word shows is first written into these: text boxes, fields,
-notes, equations, charts, diagrams, ticked boxes, raised marks; the numbers of headings and steps are counted.
+python-docx reads plain paragraphs and tables. Other content is first written into them: text boxes, fields, notes,
+equations, charts, diagrams, ticked boxes, raised marks.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_title
 
-# Word writes the English name; other programs that of their language.
+# Word writes the English name; other programs write the name in their language.
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
-# Inserted text under review, content controls, fields and smart tags wrap paragraphs and runs that python-docx then
-# passes over.
+# Reviewed insertions, content controls, fields and smart tags wrap content, which python-docx then skips.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
@@ -65,39 +64,37 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     )
 
 
-def _parts(document: Document, kind: str) -> list[Any]:
-    """Return the parts of this kind that the document's own part refers to."""
+def _list_parts(document: Document, kind: str) -> list[Any]:
     relations = document.part.rels.values()
     return [each.target_part for each in relations if not each.is_external and each.reltype.endswith(f"/{kind}")]
 
 
 class _Reader:
-    """Writes a document's body, then what its headers and footers say."""
+    """Writer of a document's body, followed by its headers and footers."""
 
     def __init__(self, document: Document, writer: MarkdownWriter) -> None:
         self._document = document
         self._writer = writer
-        numbering: Any = next((part.element for part in _parts(document, "numbering")), None)
+        numbering: Any = next((part.element for part in _list_parts(document, "numbering")), None)
         self._numbering = Numbering(numbering, document.styles.element)
         hidden = document.styles.element.xpath("w:style[w:rPr/w:vanish[not(@w:val) or @w:val='1' or @w:val='true']]")
         self._hidden = {style.get(qn("w:styleId")) for style in hidden}
         self._notes: dict[str, dict[str, str]] = {kind: {} for _, kind in _NOTES}
         for kind, notes in self._notes.items():
-            for part in _parts(document, kind):
+            for part in _list_parts(document, kind):
                 notes.update(self._read_notes(part))
-        # Each style is looked up once: looking one up goes through all of them.
+        # Each style is cached, because a lookup searches all styles.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
     def write(self) -> None:
         body = self._document.element.body
         self._prepare(body, self._document.part)
-        self._has_title = any(self._style_of(paragraph)[0] == "title" for paragraph in self._document.paragraphs)
+        self._has_title = any(self._find_style(paragraph)[0] == "title" for paragraph in self._document.paragraphs)
         self._write_blocks(body)
         for words in self._read_margins():
             self._writer.add_paragraph(words)
 
     def _read_margins(self) -> Iterator[str]:
-        """Yield the lines of headers and footers, each once, but for page numbers."""
         seen: set[str] = set()
         for section in self._document.sections:
             for margin in (
@@ -109,7 +106,6 @@ class _Reader:
                 self._prepare(margin._element, margin.part)
                 for element in margin._element.iter(qn("w:p"), qn("w:tr")):
                     paragraphs = [Paragraph(each, margin).text for each in element.iter(qn("w:p"))]
-                    # The cells of a row are one line.
                     words = " ".join(" ".join(paragraphs).split())
                     if element.tag == qn("w:p") and next(element.iterancestors(qn("w:tr")), None) is not None:
                         continue
@@ -118,7 +114,6 @@ class _Reader:
                         yield words
 
     def _read_notes(self, part: Any) -> Iterator[tuple[str, str]]:
-        """Yield footnotes or endnotes: their ids with their words."""
         root: Any = parse_oxml(part.blob)
         self._prepare(root, part)
         for note in root:
@@ -127,18 +122,15 @@ class _Reader:
                 yield note.get(qn("w:id")) or "", " ".join(words.split())
 
     def _is_hidden(self, run: Any) -> bool:
-        """Return whether a style hides the words."""
         styles = [*run.iterfind(f"{qn('w:rPr')}/{qn('w:rStyle')}")]
         styles += run.getparent().iterfind(f"{qn('w:pPr')}/{qn('w:pStyle')}")
         return any(style.get(qn("w:val")) in self._hidden for style in styles)
 
-    def _style_of(self, paragraph: Paragraph) -> tuple[str, int | None]:
+    def _find_style(self, paragraph: Paragraph) -> tuple[str, int | None]:
         style_id = paragraph._p.style
         if style_id not in self._styles:
             self._styles[style_id] = _read_style(paragraph.style)
         return self._styles[style_id]
-
-    # What python-docx passes over becomes runs, paragraphs and tables ----------------------------------------------
 
     def _prepare(self, root: Any, part: Any) -> None:
         choose_alternatives(root)
@@ -151,7 +143,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # A new page or column parts words as a new line does.
+        # A page or column break separates words like a line break.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):
@@ -166,7 +158,6 @@ class _Reader:
             _set_off_marks(paragraph)
 
     def _write_signs(self, root: Any) -> None:
-        """Write symbols, notes, and the states of form fields as text."""
         for symbol in list(root.iter(qn("w:sym"))):
             _replace(symbol, show_symbol(symbol.get(qn("w:font"), ""), int(symbol.get(qn("w:char"), "0"), 16)))
         for fonts in root.iter(qn("w:rFonts")):
@@ -185,50 +176,47 @@ class _Reader:
                 (found for each in ("w:checked", "w:default") if (found := box.find(qn(each))) is not None), None
             )
             is_ticked = state is not None and state.get(qn("w:val"), "1") not in ("0", "false")
-            _run_of(box).addprevious(_make_run(_TICKED if is_ticked else _EMPTY))
+            _find_run(box).addprevious(_make_run(_TICKED if is_ticked else _EMPTY))
         for choices in root.iter(qn("w:ddList")):
             chosen = choices.find(qn("w:result"))
             entries = choices.findall(qn("w:listEntry"))
             at = int(chosen.get(qn("w:val"), "0")) if chosen is not None else 0
             if at < len(entries):
-                _run_of(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
+                _find_run(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
-        """Put text boxes, diagrams and charts behind the paragraph in which they are anchored."""
+        """Put text boxes, diagrams and charts behind the paragraph that anchors them."""
         for picture in reversed(list(root.iter(qn("wp:docPr")))):
             if words := describe_picture(picture.get("descr")):
                 _put_behind(picture, [_make_paragraph(words)])
         for box in reversed(list(root.iter(qn("w:txbxContent")))):
             _put_behind(box, list(box))
         for diagram in reversed(list(root.iter(name("dgm:relIds")))):
-            if (found := _related(part, diagram.get(name("r:dm")))) is not None:
+            if (found := _find_related(part, diagram.get(name("r:dm")))) is not None:
                 _put_behind(diagram, [_make_paragraph(words) for words in read_diagram(parse_xml(found.blob))])
         for chart in reversed(list(root.iter(name("c:chart")))):
-            if (found := _related(part, chart.get(name("r:id")))) is not None:
+            if (found := _find_related(part, chart.get(name("r:id")))) is not None:
                 title, rows = read_chart(parse_xml(found.blob))
                 blocks = [_make_paragraph(title)] if title else []
                 _put_behind(chart, [*blocks, *([_make_table(rows)] if rows else [])])
 
-    # Blocks --------------------------------------------------------------------------------------------------------
-
     def _write_blocks(self, body: Any) -> None:
-        """Write each paragraph and table in its place. A title stands above all headings."""
         for element in body:
             if element.tag == qn("w:p"):
                 self._write_paragraph(Paragraph(element, self._document._body))
             elif element.tag == qn("w:tbl"):
                 self._writer.add_table(self._read_rows(Table(element, self._document._body)))
             elif element.tag == qn("w:altChunk"):
-                self._write_inserted(_related(self._document.part, element.get(name("r:id"))))
+                self._write_inserted(_find_related(self._document.part, element.get(name("r:id"))))
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
-        # An empty one is told by its element: asking for its text takes a hundred times longer.
+        # The element shows whether a paragraph is empty: reading its text takes a hundred times longer.
         text = block.text if len(block._p) else ""
         if not text.strip():
             return
-        style, level = self._style_of(block)
-        # An entry of a table of contents answers nothing.
+        style, level = self._find_style(block)
+        # An entry of a table of contents answers no question.
         if style.startswith("toc ") and text[-1].isdigit():
             return
         level = _read_outline_level(block._p.pPr) or level
@@ -242,7 +230,7 @@ class _Reader:
             self._writer.add_paragraph(text)
 
     def _read_rows(self, table: Table) -> list[list[str]]:
-        # Reading the cells off each row element: ``row.cells`` takes quadratic time and repeats merged cells.
+        # Cells are read from each row element: ``row.cells`` takes quadratic time and repeats merged cells.
         rows = [
             [TableCell("")] * row.grid_before
             + [
@@ -264,7 +252,6 @@ class _Reader:
         return " ".join(words)
 
     def _write_inserted(self, part: Any) -> None:
-        """Write a file that a program inserted whole: a page, a text or another document."""
         if part is None:
             return
         filename = str(part.partname).rsplit("/", 1)[-1]
@@ -277,7 +264,7 @@ class _Reader:
             self._writer.add_paragraph(decode(part.blob, filename))
 
 
-def _related(part: Any, relation: str | None) -> Any:
+def _find_related(part: Any, relation: str | None) -> Any:
     found = part.rels.get(relation) if relation else None
     return found.target_part if found is not None and not found.is_external else None
 
@@ -289,7 +276,6 @@ def _unwrap(root: Any) -> None:
 
 
 def _open(wrapper: Any, children: list[Any]) -> None:
-    """Put ``children`` in the place of ``wrapper``."""
     if wrapper.getparent() is not None:
         for child in children:
             wrapper.addprevious(child)
@@ -303,13 +289,12 @@ def _remove(element: Any) -> None:
 
 
 def _replace(element: Any, words: str) -> None:
-    """Put a text in the place of an element of a run."""
     text = _make_run(words)[0]
     element.addprevious(text)
     _remove(element)
 
 
-def _run_of(element: Any) -> Any:
+def _find_run(element: Any) -> Any:
     return next(element.iterancestors(qn("w:r")), element)
 
 
@@ -348,7 +333,6 @@ def _make_table(rows: list[list[str]]) -> Any:
 
 
 def _put_behind(anchor: Any, blocks: list[Any]) -> None:
-    """Put the blocks behind the outermost paragraph around ``anchor``."""
     paragraph = None
     for paragraph in anchor.iterancestors(qn("w:p")):  # noqa: B007
         pass
@@ -358,7 +342,6 @@ def _put_behind(anchor: Any, blocks: list[Any]) -> None:
 
 
 def _set_off_marks(paragraph: Any) -> None:
-    """Write raised and lowered runs as they are written on a line."""
     before = ""
     for run in paragraph.iter(qn("w:r")):
         align = run.find(f"{qn('w:rPr')}/{qn('w:vertAlign')}")
@@ -371,8 +354,10 @@ def _set_off_marks(paragraph: Any) -> None:
 
 
 def _read_style(style: Any) -> tuple[str, int | None]:
-    """Return the name of a style, and the level of its headings by its own name or outline or that of a style it is
-    based on: 0 for a title, 1 to 9 for a heading."""
+    """Return a style's name and its heading level: 0 for a title, 1 to 9 for a heading, else None.
+
+    The level comes from the name or the outline level of the style, or of a style that it is based on.
+    """
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):
         if style is None:
@@ -389,7 +374,6 @@ def _read_style(style: Any) -> tuple[str, int | None]:
 
 
 def _read_outline_level(properties: Any) -> int | None:
-    """Return 1 to 9 where the properties of a paragraph or style make a heading of it."""
     outline = properties.find(qn("w:outlineLvl")) if properties is not None else None
     level = (outline.get(qn("w:val")) or "9") if outline is not None else "9"
     return int(level) + 1 if level in tuple("012345678") else None

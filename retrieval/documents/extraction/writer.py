@@ -1,4 +1,4 @@
-"""Markdown as converters write it, with the rows of tables and their merged cells. PURE."""
+"""Write Markdown for the converters, including tables with merged cells. PURE."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from retrieval.text.extracted import (
     too_much_text,
 )
 
-# A cell claims no more columns than this.
+# Maximum number of columns that one cell may span.
 _WIDEST = 1_000
 _MOST_HEADER_ROWS = 3
 _AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 _SPACED = re.compile(r"(?<=\d)[\s\u00a0\u202f](?=\d{3}(?!\d))")
-# These stand between the ends of an interval, or two figures in one cell.
+# These separate the ends of an interval, or two figures in one cell.
 _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell that takes the place of several. ``goes_on`` says that it is the rest of the one above it."""
+    """A cell, possibly merged. ``goes_on`` marks the continuation of the cell above it."""
 
     text: str
     across: int = 1
@@ -44,14 +44,14 @@ class TableCell:
 
 
 def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
-    """Return the texts by row and column, the names of the columns in one row.
+    """Return the texts by row and column, the column names in one row.
 
-    What is merged over rows stands in each of them; over columns, in the first one, and before the name of each where
-    it is a name of several.
+    A cell merged over rows repeats in each row. A cell merged over columns is in the first column; if it is a name, it
+    precedes each column's name.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
-    # A merged cell hangs down into the rows below it: by column, the number of rows that are left, and its text.
+    # A cell merged over rows hangs into the rows below: column -> (number of rows left, text).
     hanging: dict[int, tuple[int, str]] = {}
     header_rows = _count_header(rows)
     for row in rows:
@@ -92,7 +92,7 @@ def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
 
 
 def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
-    """Return how many rows name the columns: more than one if a name spans several columns, but not all."""
+    """Return the number of header rows: more than one if a name spans several columns, but not all."""
     count = 0
     while count < min(_MOST_HEADER_ROWS, len(rows) - 1):
         row = rows[count]
@@ -104,12 +104,12 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
 
 
 def is_value(text: str) -> bool:
-    """Return whether a cell holds a number, a day, a time, yes or no, or a sign that there is none."""
+    """Return whether a cell is a number, a date, a time, yes or no, or a mark for a missing value."""
     plain = text.strip(_AROUND)
     if not any(map(str.isalnum, plain)) or is_nothing(plain):
         return True
     plain = _SPACED.sub("", plain)
-    # A letter alone may be a name as well as an answer.
+    # A single letter may be a name as well as an answer.
     is_answer = len(plain) > 1 and read_boolean(plain) is not None
     if is_answer or read_quantity(plain) or read_date(plain) or _TIME.fullmatch(plain):
         return True
@@ -119,12 +119,12 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
-# Markdown takes these numbers for those of items.
+# Markdown reads these numbers as item numbers.
 _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
 class MarkdownWriter:
-    """Raises: DocumentRejected from any method once the text is longer than the limits allow."""
+    """Builder of Markdown text. Each method raises DocumentRejected once the text exceeds the limits."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -147,13 +147,12 @@ class MarkdownWriter:
             self._add(words)
 
     def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
-        """Add an item of a list, under its ``number`` as the program shows it; ``level`` is 0 for the outermost."""
+        """Add a list item with its ``number`` as the program shows it; ``level`` is 0 for the outermost."""
         if words := " ".join(canonical(words).split()):
             sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
             self._add(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
 
     def add_markdown(self, text: str) -> None:
-        """Add text that is Markdown already, with its headings and blocks."""
         if text := canonical(text).strip():
             start = self._add(text)
             sections, protected = parse_structure(text)
@@ -161,7 +160,7 @@ class MarkdownWriter:
             self._protected += [Span(span.start + start, span.end + start) for span in protected]
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add a table whose first row is its header; rows without words are left out."""
+        """Add a table with its header first, without empty rows."""
         if table := write_markdown_table([[" ".join(canonical(cell).split()) for cell in row] for row in rows]):
             start = self._add(table)
             self._protected.append(Span(start, start + len(table)))
@@ -169,7 +168,7 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """Add the rows of a table as lines that name their columns, so that each can be found and quoted alone."""
+        """Add rows as lines that name their columns, so that a search can find and quote each alone."""
         if not rows:
             return
         start = self._add("")
@@ -183,13 +182,11 @@ class MarkdownWriter:
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
-        """Add the notes of a slide, set off from its text."""
         lines = [" ".join(canonical(words).split()) for words in paragraphs]
         if words := "\n> ".join(filter(None, lines)):
             self.add_paragraph(f"> Notes: {words}")
 
     def begin_page(self) -> None:
-        """Begin the next page."""
         if self._parts:
             self._write("\n\n")
         self._in_list = False
@@ -197,7 +194,6 @@ class MarkdownWriter:
 
     @property
     def first_title(self) -> str:
-        """Return the first heading of the outermost level; empty without one."""
         return next((section.title for section in self.sections if section.level == 1), "")
 
     def finish(
@@ -226,7 +222,6 @@ class MarkdownWriter:
         )
 
     def _add(self, block: str, *, is_item: bool = False) -> int:
-        """Add a block, and return its offset."""
         if self._parts and self._length not in self._page_starts[-1:]:
             self._write("\n" if is_item and self._in_list else "\n\n")
         self._in_list = is_item
@@ -242,7 +237,7 @@ class MarkdownWriter:
 
 
 def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the line at ``offset``, and the place of each cell; an empty one is left out of the line."""
+    """Return the line at ``offset``, and the offsets of each cell; an empty cell is left out of the line."""
     pieces: list[str] = []
     cells: list[tuple[int, int]] = []
     end = offset
@@ -259,7 +254,7 @@ def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple
 
 
 def write_markdown_table(rows: Iterable[list[str]]) -> str:
-    """Return the ``rows`` with words as a Markdown table whose first row is the header; empty where there are none."""
+    """Return the non-empty ``rows`` as a Markdown table whose first row is the header; empty if there are none."""
     filled = [[cell.replace("|", r"\|") for cell in row] for row in rows if any(row)]
     if not filled:
         return ""

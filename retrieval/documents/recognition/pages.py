@@ -1,5 +1,7 @@
-"""Has pages that are pictures recognised, one after the other; what is done is kept, so that a worker that dies, or
-gives its turn away, loses one page at most."""
+"""Run OCR on scanned pages one by one.
+
+Each result is saved at once, so an interrupted worker repeats at most one page.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ logger = logging.getLogger(__name__)
 _TARGET = "retrieval.documents.recognition.tesseract"
 _PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
 _OUTPUT_BYTES = 10_000_000
-# What recognising one page may take: a page of A3 at 300 dpi takes half of both. More leaves it without text.
+# OCR limits per page: a page of A3 at 300 dpi takes half of both. A page beyond them has no text.
 MEMORY_MIB = 1024
 PAGE_SECONDS = 60.0
-# Below this mean confidence, readers and curators are warned.
+# Readers and curators are warned below this mean confidence.
 LOW_CONFIDENCE = 70
 NOT_INSTALLED = (
     "text recognition (OCR) is not installed: install Tesseract (on Debian and Ubuntu: apt-get install tesseract-ocr "
@@ -35,7 +37,7 @@ TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it 
 
 
 def configured_languages() -> list[str]:
-    """The languages of OCR_LANGUAGES whose data are installed; empty when pages are not recognised here."""
+    """Return the languages of OCR_LANGUAGES whose data are installed; empty if OCR is off."""
     return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
 
 
@@ -49,7 +51,7 @@ def _list_installed() -> tuple[str, ...]:
 
 
 def why_not() -> str:
-    """Why pages are not recognised here; empty when they are."""
+    """Return why pages are not recognised here; empty if they are."""
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
     return "" if configured_languages() else NOT_INSTALLED
@@ -61,15 +63,17 @@ def recognise_pages(
     numbers: Sequence[int],
     *,
     is_picture: bool,
-    told: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None],
     seconds: float | None = None,
 ) -> list[RecognisedPage]:
-    """The pages ``numbers`` of the document's file, recognised; ``is_picture`` says that it is no PDF file. ``told``
-    hears how many are done, and raises what ends the work. A page that cannot be recognised has a ``failure``.
+    """Return the recognised pages ``numbers`` of the document's file; ``is_picture`` means that it is not a PDF.
 
-    Raises: JobCancelled when pages are left after ``seconds``, SandboxUnavailable.
+    ``on_progress`` receives the number of finished pages and the total, and may raise to stop the work. A page that
+    fails has a ``failure``.
+
+    Raises: JobCancelled if pages are left after ``seconds``; SandboxUnavailable.
     """
-    # The engine and the languages by which pages are recognised now.
+    # Pages are recognised again if the engine or the languages change.
     fingerprint = f"tesseract {tesseract.version()} {'+'.join(configured_languages())}"[:200]
     kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
@@ -77,11 +81,11 @@ def recognise_pages(
     for number in numbers:
         if number in done:
             continue
-        told(len(done), len(numbers))
+        on_progress(len(done), len(numbers))
         if seconds is not None and time.monotonic() - started > seconds:
             raise sandbox.JobCancelled(f"{len(done)} of {len(numbers)} pages are recognised.")
         done[number] = _recognise(document.content_hash, data, number, fingerprint, is_picture=is_picture)
-    told(len(done), len(numbers))
+    on_progress(len(done), len(numbers))
     return [done[number] for number in numbers]
 
 
@@ -109,14 +113,14 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
 
 
 def find_page(content_hash: str, number: int) -> PrintedPage | None:
-    """The lines of a page that was recognised, with their boxes; None of another."""
+    """Return the lines of a recognised page, with their boxes; None for another page."""
     pages = RecognisedPage.objects.filter(content_hash=content_hash, number=number, failure="")
     page = pages.order_by("-pk").first()
     return to_page(page.width, page.height, page.turned, page.words) if page and page.width else None
 
 
 def forget_pages(hashes: Collection[str]) -> None:
-    """Removes what was recognised in files that no document has any more."""
+    """Delete the recognised pages of files that no document has any more."""
     kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
     kept |= set(DocumentText.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
     RecognisedPage.objects.filter(content_hash__in=set(hashes) - kept).delete()

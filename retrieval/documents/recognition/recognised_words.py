@@ -1,4 +1,4 @@
-"""The lines of a recognised page. PURE."""
+"""Convert OCR results to lines of a page. PURE."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
 _DESCENDING = frozenset("gjpqy")
-# Sizes of recognised type differ by some tenths from line to line without meaning anything, and more in pictures and
-# rules that were taken for text.
+# Recognised font sizes vary by some tenths from line to line without meaning, and more in pictures and rules that were
+# taken for text.
 _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
 def check_words(value: Any) -> dict[str, Any]:
-    """What the sandbox gave back, checked, as fields of a ``RecognisedPage``.
+    """Check the sandbox's output, and return it as fields of a ``RecognisedPage``.
 
-    The words are each [text, left, top, right, bottom, line, confidence], in ten thousandths of the page held upright;
-    ``width`` and ``height`` are in points; ``turned`` is by how many degrees it is turned for that; the confidence of
-    the page is the mean of all letters, from 0 to 100, or None without words.
+    Each word is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page; ``width``
+    and ``height`` are in points; ``turned`` is the turn in degrees that makes the page upright; the page's confidence
+    is the mean over its letters, from 0 to 100, or None without words.
 
-    Raises: ValueError, TypeError, KeyError.
+    Raises: ValueError, TypeError or KeyError.
     """
     words: list[list[Any]] = [
         [
@@ -47,7 +47,7 @@ def check_words(value: Any) -> dict[str, Any]:
 
 
 def to_page(width: float, height: float, turned: int, found: Sequence[Sequence[Any]]) -> PrintedPage:
-    """The page with its lines, as a PDF file's own text would have them."""
+    """Return the page with its lines, as read from a PDF with text."""
     words = (word for word in found if word[0].strip())
     groups = [list(line) for _, line in groupby(words, key=lambda word: word[5])]
     confidences = [sum(word[6] for word in words) / len(words) for words in groups]
@@ -71,13 +71,13 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
             text.append(character)
             start = left * across + at * step
             boxes.append((start, top * down, start + step, bottom * down))
-    sizes = [_em(word[0], (word[4] - word[2]) * down) for word in words]
+    sizes = [_estimate_font_size(word[0], (word[4] - word[2]) * down) for word in words]
     box: Box = around(boxes)
     return PrintedLine("".join(text), box, round(median(sizes), 1) or 1.0, boxes=boxes)
 
 
-def _em(word: str, height: float) -> float:
-    """The size of a font by the height of a word in it: how high its letters are depends on which they are."""
+def _estimate_font_size(word: str, height: float) -> float:
+    """Return the font size for a word's height, which depends on its ascending and descending letters."""
     rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
     falls = any(letter in _DESCENDING for letter in word)
     return height / (0.95 if rises and falls else 0.73 if rises or falls else 0.52)

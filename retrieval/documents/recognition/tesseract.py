@@ -1,4 +1,4 @@
-"""Recognises the text of a picture, or of a page of a file, with the library of Tesseract. Runs in the sandbox."""
+"""Recognise the text of a picture or a page with Tesseract's library. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pypdfium2
 from PIL import Image, ImageOps
 
-# Tesseract 4 and 5, as Debian, Fedora, Homebrew and others name them.
+# Names of Tesseract 4 and 5 in Debian, Fedora, Homebrew and others.
 _LIBRARIES = ("libtesseract.so.5", "libtesseract.so.4", "libtesseract.5.dylib")
 DATA_FOLDERS = (
     "/usr/share/tesseract-ocr/5/tessdata",
@@ -32,13 +32,13 @@ _WORD_LEVEL = "5"
 
 
 class EngineMissing(Exception):
-    """The library, or the data of a language, is not installed."""
+    """The library, or a language's data, is not installed."""
 
 
 @lru_cache(maxsize=1)
 def load_library() -> Any:
-    """Raises: EngineMissing."""
-    # Each job has one core's share; the library would take all of them, and be slower for it.
+    """Return Tesseract's library. Raises: EngineMissing."""
+    # Each job has one core's share; the library would use all cores and be slower.
     os.environ["OMP_THREAD_LIMIT"] = "1"
     for name in (*_LIBRARIES, ctypes.util.find_library("tesseract") if sys.platform == "darwin" else None):
         if name is None:
@@ -55,12 +55,11 @@ def load_library() -> Any:
 
 
 def version() -> str:
-    """Raises: EngineMissing."""
     return str(load_library().TessVersion().decode())
 
 
 def data_folder() -> Path:
-    """Where the languages' data are. Raises: EngineMissing."""
+    """Return the folder of the language data. Raises: EngineMissing."""
     for folder in map(Path, DATA_FOLDERS):
         if any(folder.glob("*.traineddata")):
             return folder
@@ -68,17 +67,17 @@ def data_folder() -> Path:
 
 
 def languages() -> list[str]:
-    """The languages whose data are installed. Raises: EngineMissing."""
+    """Return the installed languages. Raises: EngineMissing."""
     return sorted(path.stem for path in data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 
 def has_orientation() -> bool:
-    """Whether the data by which the engine tells how a page is turned are installed. Raises: EngineMissing."""
+    """Return the installed languages. Raises: EngineMissing."""
     return (data_folder() / f"{_OSD}.traineddata").exists()
 
 
 class Engine:
-    """An engine for some languages, with its data loaded. Raises: EngineMissing."""
+    """Return whether orientation detection is installed. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()
@@ -89,8 +88,11 @@ class Engine:
         self._library.TessBaseAPISetPageSegMode(self._api, _SPARSE_LAYOUT)
 
     def recognise(self, pixels: bytes, width: int, height: int, dpi: int) -> list[list[str]]:
-        """The words of a picture in shades of grey, in reading order, each as a row of Tesseract's table: level, page,
-        block, paragraph, line, word, left, top, width and height in pixels, confidence from 0 to 100, text."""
+        """Return the words of a greyscale picture in reading order, each as a row of Tesseract's table.
+
+        Columns: level, page, block, paragraph, line, word, left, top, width and height in pixels, confidence from 0 to
+        100, text.
+        """
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
         library.TessBaseAPISetSourceResolution(api, dpi)
@@ -105,8 +107,9 @@ class Engine:
         return [row for row in rows if len(row) >= 12 and row[0] == _WORD_LEVEL and row[11].strip()]
 
     def orientation(self, pixels: bytes, width: int, height: int, dpi: int) -> tuple[int, float]:
-        """By how many degrees, clockwise, the picture is to be turned to be upright, and how sure that is: at 2 and
-        more, it is true most of the time. Needs the language "osd".
+        """Return the clockwise turn in degrees that makes the picture upright, and its confidence.
+
+        From a confidence of 2 on, the turn is mostly right. Needs the language "osd".
         """
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
@@ -119,13 +122,13 @@ class Engine:
         return ((360 - degrees.value) % 360, sure.value) if found else (0, 0.0)
 
 
-# Recognises one page of a file: drawn, turned upright, straightened, read. Runs in the sandbox.
+# Recognition of one page: draw, turn upright, straighten, read
 
 UNITS = 10_000
 _DPI = 300
-# A page may be as large as a wall: of more, the picture is made smaller.
+# A page may be as large as a wall; its picture is reduced to this size.
 _MOST_PIXELS = 24_000_000
-# A picture without a resolution is taken for one of a page of this width in inches.
+# A picture without a resolution is assumed to show a page of this width in inches.
 _USUAL_WIDTH = 8.0
 _LEAST_DPI, _MOST_SCALE = 200, 3.0
 _SAMPLED_WIDTH = 800
@@ -137,8 +140,9 @@ _LEAST_ORIENTATION_CONFIDENCE = 2.0
 def recognise(
     file: BinaryIO, number: int, languages: list[str], *, is_picture: bool, finds_orientation: bool
 ) -> tuple[dict[str, Any], bytes]:
-    """The words of page ``number`` (from 1), each as text, box, line and confidence; the page's size in points, and by
-    how many degrees it is turned to be upright. Boxes are in ten thousandths of the upright page.
+    """Return the words of page ``number`` (from 1), the page's size in points, and the turn in degrees to upright.
+
+    Each word has text, box, line and confidence. Boxes are in ten thousandths of the upright page.
     """
     image, dpi = _draw_picture(file, number) if is_picture else _draw_page(file, number)
     width, height = (72.0 * side / dpi for side in image.size)
@@ -159,12 +163,12 @@ def recognise(
 
 
 def _find_turn(image: Image.Image, dpi: int) -> int:
-    """By how many degrees, clockwise, the picture is to be turned to be upright; 0 when that is not sure."""
+    """Return the clockwise turn in degrees that makes the picture upright; 0 if unsure."""
     engine = Engine(["osd"])
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # A picture on its side is judged badly; the picture as it would be upright is not.
+    # The confidence is poor for a picture on its side, so it is measured on the upright picture.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0
@@ -192,7 +196,7 @@ def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
 
 
 def flatten(image: Image.Image) -> Image.Image:
-    """The picture as a camera meant it to be held, on white paper, in shades of grey."""
+    """Return the picture in its camera orientation, on white paper, in greyscale."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -203,8 +207,9 @@ def flatten(image: Image.Image) -> Image.Image:
 
 
 def find_skew(image: Image.Image) -> float:
-    """By how many degrees, counterclockwise, a page is to be turned for its lines to be level; 0 below a sixth of a
-    degree. Lines are level where the rows of pixels differ most (Postl, 1986).
+    """Return the counterclockwise turn in degrees that makes lines horizontal; 0 below 0.15 degrees.
+
+    Lines are horizontal where the rows of pixels differ most (Postl, 1986).
     """
     scale = min(1.0, _SAMPLED_WIDTH / image.width)
     sample = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
@@ -220,12 +225,12 @@ def find_skew(image: Image.Image) -> float:
 
 
 def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any]:
-    """The word as JSON holds it, with its box on the page before it was straightened."""
+    """Return the word for JSON, with its box on the page before straightening."""
     width, height = size
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))
     x, y = (2 * left + across - width) / 2, (2 * top + down - height) / 2
-    # The picture was turned counterclockwise; this is back.
+    # This reverses the counterclockwise turn.
     x, y = x * cosine - y * sine + width / 2, x * sine + y * cosine + height / 2
     box = (x - across / 2, y - down / 2, x + across / 2, y + down / 2)
     sides = (round(UNITS * side / (width if at % 2 == 0 else height)) for at, side in enumerate(box))

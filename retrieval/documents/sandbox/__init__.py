@@ -1,7 +1,7 @@
-"""A sandbox for untrusted files: they are read in separate processes with limits. PURE.
+"""Read untrusted files in separate processes with limits. PURE.
 
-:func:`run` runs one function on one file. Its process is forked from a template, which is started when this process
-first needs one, and again when it has ended. :func:`state` is the state of this process's sandbox.
+:func:`run` runs one function on one file in a process forked from a template, which starts at its first use and again
+after its end. :func:`state` returns the state of this process's sandbox.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY
 logger = logging.getLogger(__name__)
 
 Source = bytes | Path
-"""A file's bytes, or where it lies."""
+"""A file's bytes or path."""
 StillWanted = Callable[[float], bool]
 
 _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
 _LARGEST_STATUS_BYTES = 4096
-# How long the template may take to say how a job ended, after the job's own time is over.
+# Time for the template to report how a job ended, after the job's own time is over.
 _GRACE_SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parents[3]
 _START = (
@@ -49,7 +49,7 @@ _START = (
 
 
 class SandboxError(Exception):
-    """Base of everything that :func:`retrieval.documents.sandbox.run` raises on purpose."""
+    """Base class of the exceptions that :func:`retrieval.documents.sandbox.run` raises on purpose."""
 
 
 class LimitExceeded(SandboxError):
@@ -61,11 +61,11 @@ class LimitExceeded(SandboxError):
 
 
 class JobCrashed(SandboxError):
-    """The process of the job ended without a result, or with one that cannot be read."""
+    """The job's process ended without a readable result."""
 
 
 class JobFailed(SandboxError):
-    """The job raised an exception of its own. ``kind`` is the name of its class; the message is untrusted text."""
+    """The job raised an exception. ``kind`` is the name of its class; the message is untrusted text."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class JobFailed(SandboxError):
 
 
 class JobCancelled(SandboxError):
-    """The job's result is not wanted any more, or not now."""
+    """The job's result is no longer wanted, or not now."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -82,17 +82,17 @@ class SandboxUnavailable(SandboxError):
 
 @dataclass(slots=True)
 class SandboxState:
-    """What this process knows of its sandbox, for health checks and metrics."""
+    """State of this process's sandbox, for health checks and metrics."""
 
     missing_guards: tuple[str, ...] = ()
-    """Those of GUARDS that did not come into force, when they were tried or in a job since then."""
+    """GUARDS that failed when they were tried, or in a job since then."""
     templates_started: int = 0
     failure: str = ""
-    """Why the last process could not be started, until one could be."""
+    """Why the last start of a process failed; empty after a success."""
 
 
 class TemplateProcess:
-    """The template process of this process. Threads may share it; a fork of this process has its own."""
+    """The template process of this process. Threads share it; a fork of this process has its own."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -124,7 +124,7 @@ class TemplateProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
-                    # Nothing of this process's environment: it holds passwords and keys.
+                    # The environment is not passed on, because it contains passwords and keys.
                     env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
@@ -141,7 +141,6 @@ class TemplateProcess:
         return ours
 
     def end(self) -> None:
-        """Has the template end, and waits for it: its end of the socket reads that there is nobody any more."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -152,11 +151,11 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """In a fork of this process: the template is its parent's. Its socket is closed, or it would outlive that."""
+        """Close a fork's copy of its parent's socket, which would otherwise keep the template alive."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            self._process.returncode = 0  # not a child of this process: nothing to wait for
+            self._process.returncode = 0  # not a child of this process, so there is no process to wait for
         self._lock = threading.RLock()
         self._control = self._process = None
         self.state = SandboxState()
@@ -168,12 +167,12 @@ atexit.register(_template.end)
 
 
 def require_guards(is_required: bool) -> None:
-    """Whether jobs of this process and its forks are refused where a guard is missing."""
+    """Set whether jobs of this process and its forks are refused if a guard is missing."""
     _template.requires_guards = is_required
 
 
 def state() -> SandboxState:
-    """The state of this process's sandbox. The first call in a process may take some tenths of a second."""
+    """Return the state of this process's sandbox. The first call in a process may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
     return _template.state
@@ -188,15 +187,14 @@ def run(
     preload: Sequence[str] = (),
     still_wanted: StillWanted = lambda _elapsed: True,
 ) -> tuple[Any, bytes]:
-    """What ``target`` ("package.module:function") returns for the open file and ``arguments``, run in a process of its
-    own that has no network, no database and no more than ``limits``.
+    """Return the result of ``target`` ("package.module:function") for the open file and ``arguments``.
 
-    The function returns a value that JSON can hold, and bytes. ``preload`` names modules that the template imports, so
-    that the next job finds them there. ``still_wanted`` is asked about ten times a second, with the seconds since the
-    start; when it says no, the process is killed.
+    The function runs in its own process without network or database, within ``limits``, and returns a JSON-serialisable
+    value, and bytes. Both are untrusted. The template imports the modules in ``preload`` for later jobs.
+    ``still_wanted`` is called about ten times a second with the elapsed seconds; False kills the process.
 
-    Nothing that comes back is to be trusted. Raises: OSError when the file is gone, LimitExceeded, JobCrashed,
-    JobFailed, JobCancelled, SandboxUnavailable (also where a guard is missing that :func:`require_guards` asks for).
+    Raises: OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled, SandboxUnavailable (also if
+    a guard is missing that :func:`require_guards` demands).
     """
     job = {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
     message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
@@ -211,13 +209,13 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # Leaving this block closes our ends: whatever still runs is then killed.
+            # Leaving this block closes our ends, which kills a job that still runs.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
                 frame, ended = _collect(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template was killed, or the machine is out of processes: no fault of this file's.
+                # The template was killed, or the machine is out of processes; the file is not the cause.
                 if is_last:
                     raise
                 continue
@@ -235,7 +233,6 @@ def _open_pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tupl
 
 @contextlib.contextmanager
 def _open(source: Source) -> Iterator[int]:
-    """A descriptor of the file, at its beginning."""
     if isinstance(source, Path):
         with source.open("rb") as file:
             yield file.fileno()
@@ -248,7 +245,6 @@ def _open(source: Source) -> Iterator[int]:
 
 
 def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, dict[str, Any]]:
-    """What the job wrote, and how it ended."""
     started = time.monotonic()
     poll = select.poll()
     pieces = {result: io.BytesIO(), status: io.BytesIO()}
@@ -259,7 +255,7 @@ def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWan
     while unfinished:
         elapsed = time.monotonic() - started
         if elapsed > limits.seconds + (0 if result in unfinished else _GRACE_SECONDS):
-            raise _time_exceeded(limits)
+            raise _make_time_error(limits)
         if not still_wanted(elapsed):
             raise JobCancelled("Nobody waits for it any more.")
         for descriptor, _ in poll.poll(1000 * min(_TICK_SECONDS, max(0.001, limits.seconds - elapsed))):
@@ -280,7 +276,7 @@ def _collect(result: int, status: int, limits: JobLimits, still_wanted: StillWan
     return pieces[result].getvalue(), ended
 
 
-def _time_exceeded(limits: JobLimits) -> LimitExceeded:
+def _make_time_error(limits: JobLimits) -> LimitExceeded:
     return LimitExceeded("time", f"took longer than {limits.seconds:g} s")
 
 
@@ -292,9 +288,9 @@ def _unpack(frame: bytes, ended: dict[str, Any], limits: JobLimits) -> tuple[Any
     if code == -signal.SIGXCPU and limits.processor_seconds is not None:
         raise LimitExceeded("time", f"needed more than {limits.processor_seconds:g} s of processor time")
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
-        raise _time_exceeded(limits)
+        raise _make_time_error(limits)
     if code == -signal.SIGKILL:
-        # Nobody here killed it: the machine ran out of memory.
+        # The sandbox did not kill the process, so the machine ran out of memory.
         raise memory
     if code != 0:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"

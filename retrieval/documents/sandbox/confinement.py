@@ -1,8 +1,8 @@
-"""Gives up a process's rights before it reads untrusted bytes.
+"""Drop a process's rights before it reads untrusted bytes.
 
-Limits of processor time, file size and open files work on every system with POSIX limits, the limit of memory on Linux.
-The filter of system calls (no network, no other programs, no writing, no signals) needs Linux with seccomp on x86_64 or
-aarch64; the restriction to reading code and fonts needs Linux with Landlock.
+Limits of processor time, file size and open files need POSIX, the limit of memory Linux. The filter of system calls (no
+network, other programs, writing or signals) needs Linux with seccomp on x86_64 or aarch64; the restriction to reading
+code and fonts needs Landlock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 GUARDS = ("memory", "capabilities", "files", "system calls")
-"""What :func:`confine` puts in force beside the limits that every system has."""
+"""Protections of :func:`confine` besides the limits that every system has."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
@@ -36,9 +36,9 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _OPEN_FILES = 64
 _NICENESS = 5
 
-# Name: number on x86_64, on aarch64; None where the architecture does not have the call.
+# Name -> (number on x86_64, number on aarch64); None if the architecture lacks the call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
-    # Network, and sockets on this machine.
+    # Network, and local sockets
     "socket": (41, 198),
     "connect": (42, 203),
     "accept": (43, 202),
@@ -47,7 +47,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "listen": (50, 201),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
-    # Other programs and processes.
+    # Other programs and processes
     "execve": (59, 221),
     "execveat": (322, 281),
     "fork": (57, None),
@@ -63,11 +63,11 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "pidfd_open": (434, 434),
     "pidfd_send_signal": (424, 424),
     "pidfd_getfd": (438, 438),
-    # Its own limits.
+    # The process's own limits
     "setrlimit": (160, 164),
     "prlimit64": (302, 261),
     "setpriority": (141, 140),
-    # Writing to disk; opening for writing is refused by its flags, below.
+    # Writing to disk; a filter on the flags below refuses opening for writing
     "creat": (85, None),
     "truncate": (76, 45),
     "ftruncate": (77, 46),
@@ -94,7 +94,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lchown": (94, None),
     "fchownat": (260, 54),
     "memfd_create": (319, 279),
-    # The kernel's larger surfaces.
+    # The kernel's larger attack surfaces
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -114,18 +114,18 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "reboot": (169, 142),
 }
-# The C library asks for these first and falls back to older calls whose arguments can be looked at.
+# The C library tries these first and falls back to older calls, whose arguments the filter can check.
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# Number and index of the argument that holds the flags.
+# Number and index of the flags argument.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
-# An event loop wakes itself through a pair of sockets of the kind AF_UNIX, which is connected with itself alone; bytes
-# are sent without an address. Number, index of the argument, and its only value.
+# An event loop wakes itself through an AF_UNIX socket pair, which is connected only to itself; bytes are sent without
+# an address. Entries: the numbers, the index of the argument, and its only allowed value.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-# Landlock's calls have the same numbers everywhere.
+# Landlock's calls have the same numbers on all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_BENEATH = 1
 _EVERY_ACCESS = (1 << 13) - 1
@@ -139,7 +139,6 @@ _READABLE = (
     "/usr/share/fonts",
     "/usr/local/share/fonts",
     "/usr/share/zoneinfo",
-    # The data of Tesseract's languages.
     "/usr/share/tesseract-ocr",
     "/usr/share/tesseract",
     "/usr/share/tessdata",
@@ -161,7 +160,7 @@ _REFUSE = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """What one job may use. ``seconds`` is wall time; ``processor_seconds`` is as much, unless given."""
+    """The limits of one job. ``seconds`` is wall time and the default of ``processor_seconds``."""
 
     memory_mib: int
     seconds: float
@@ -170,14 +169,14 @@ class JobLimits:
 
 
 def confine(limits: JobLimits, parent: int) -> list[str]:
-    """Give up everything that the job does not need; returns those of :data:`GUARDS` that are in force.
+    """Drop all rights that the job does not need; return the active :data:`GUARDS`.
 
     Raises: OSError if a limit cannot be set.
     """
     guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    # If the machine runs out of memory all the same, this process is ended and no other.
+    # If the machine runs out of memory, the kernel kills this process first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     seconds = max(1, round(limits.processor_seconds or limits.seconds))
@@ -198,10 +197,10 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Root without its powers is an ordinary owner of root's files.
+        # Root without capabilities is an ordinary owner of root's files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
-        # This one first: the other does not know its calls, but they need a descriptor each.
+        # Files come first: the call filter does not list Landlock's calls, but each needs a descriptor.
         if _close_files(libc):
             guards.append("files")
         if _filter_system_calls(libc):
@@ -211,9 +210,9 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """The guards that this machine lacks, tried once in a process that confines itself, and logged.
+    """Return the guards that this machine lacks, tried once in a separate process, and log them.
 
-    All guards if that process fails.
+    Returns all guards if that process fails.
     """
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:
@@ -228,12 +227,11 @@ def missing_guards() -> tuple[str, ...]:
 
 
 def without_guards(in_force: Sequence[str]) -> tuple[str, ...]:
-    """Those of :data:`GUARDS` that are not ``in_force``."""
+    """Return the :data:`GUARDS` that are not ``in_force``."""
     return tuple(name for name in GUARDS if name not in in_force)
 
 
 def _lower(kind: int, soft: int, hard: int) -> None:
-    """Sets a limit, or leaves a lower one as it is."""
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:
         soft, hard = min(soft, present), min(hard, present)
@@ -241,7 +239,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
 
 
 def _close_files(libc: ctypes.CDLL) -> bool:
-    """No file can be opened any more but code, libraries and fonts: neither the site's keys nor other documents."""
+    """Allow opening only code, libraries and fonts: neither the site's keys nor other documents."""
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     handled = struct.pack("=Q", _EVERY_ACCESS)
@@ -266,7 +264,7 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
     found = _ARCHITECTURES.get(platform.machine())
     if found is None or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
-    code = _program(*found)
+    code = _build_filter(*found)
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
@@ -275,14 +273,14 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
     return bool(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0)
 
 
-def _program(which: int, architecture: int) -> bytes:
-    """The filter in the kernel's instructions: operation, jumps if true and if false, operand."""
+def _build_filter(which: int, architecture: int) -> bytes:
+    """Return the filter in the kernel's instructions: operation, jumps if true and if false, operand."""
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     absent = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
     allow = (_RETURN, 0, 0, _ALLOW)
-    # The architecture stands at 4, the number of the call at 0, the arguments from 16 on, eight bytes each.
+    # Offsets: call number at 0, architecture at 4, arguments from 16 on, eight bytes each.
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), refuse, (_LOAD, 0, 0, 0)]
-    if which == 0:  # calls of the x32 kind have other numbers
+    if which == 0:  # x32 calls have other numbers
         code += [(_AT_LEAST, 0, 1, 0x40000000), refuse]
     for calls, answer in ((_REFUSED, refuse), (_NOT_THERE, absent)):
         for numbers in calls.values():

@@ -1,10 +1,9 @@
-"""The process that the jobs are forked from: it has imported the parsers, and never reads a file itself.
+"""Run the template process that jobs are forked from: it imports the parsers, and never reads a file itself.
 
-Started fresh, with an empty environment, by :mod:`retrieval.documents.sandbox`, and spoken to over one
-socket: one message for each job, with three descriptors. ``data`` is the file. ``result`` is where its process writes.
-``status`` is where this process writes how that one ended; when its other end is closed, nobody waits for the job, and
-its process is killed. When the socket is closed, the process that started this one is gone, however it ended, and
-everything here ends.
+:mod:`retrieval.documents.sandbox` starts it with an empty environment and sends one message per job over a socket, with
+three descriptors: ``data`` is the file; the job writes to ``result``; the template writes the job's end to ``status``,
+and kills the job if its other end is closed. A closed socket means that the parent is gone, and ends all processes
+here.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from retrieval.documents.sandbox.confinement import JobLimits, confine, without_
 
 LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
-"""A frame that no job can write otherwise: a head of no bytes."""
+"""A frame with an empty head, which no result has."""
 _DATA, _RESULT = 3, 4
 
 
 def main(descriptor: int) -> None:
-    """Serves jobs until the other end of the socket ``descriptor`` is closed."""
+    """Serve jobs until the other end of the socket ``descriptor`` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.dont_write_bytecode = True
@@ -42,19 +41,19 @@ class _JobServer:
         self._control = control
         self._poll = select.poll()
         self._jobs: dict[int, int] = {}
-        """Process by the descriptor for its status."""
+        """Status descriptor -> process id."""
 
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # A signal handler is needed for the signal to be written to the pipe.
+        # Python writes a signal to the pipe only if it has a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         try:
             while True:
-                # One event at a time: what it changes may make the next one stale.
+                # Only one event is handled at a time, because it may make the next one stale.
                 descriptor, _ = self._poll.poll()[0]
                 if descriptor == readable:
                     os.read(readable, 4096)
@@ -70,14 +69,13 @@ class _JobServer:
                 os.kill(process, signal.SIGKILL)
 
     def _take(self) -> bool:
-        """Starts the job of the next message; False when there will be no more."""
         message, descriptors, _, _ = socket.recv_fds(self._control, LARGEST_MESSAGE, 3)
         if not message:
             return False
         data, result, status = descriptors
         job = json.loads(message)
         for name in (*job["preload"], job["target"].partition(":")[0]):
-            # The job imports it again, and tells what is wrong.
+            # The job imports the module again and reports the error.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         gc.freeze()
@@ -96,7 +94,6 @@ class _JobServer:
         return True
 
     def _reap(self) -> None:
-        """Tells how each process ended that did."""
         while self._jobs:
             process, status, used = os.wait4(-1, os.WNOHANG)
             if not process:
@@ -116,11 +113,10 @@ def _tell(descriptor: int, status: dict[str, Any]) -> None:
     os.close(descriptor)
 
 
-# In the process of the job -------------------------------------------------------------------------------------------
+# In the process of the job
 
 
 def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
-    """Runs the job and ends the process."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -130,7 +126,7 @@ def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
         try:
             head, body = _call(job, guards)
         except MemoryError:
-            # Nothing is allocated here: there may be no memory for it.
+            # No memory is allocated here, because there may be none.
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
@@ -141,8 +137,8 @@ def _work(job: dict[str, Any], data: int, result: int, parent: int) -> None:
 
 
 def _keep_only(data: int, result: int) -> None:
-    """Closes everything but two descriptors, which become ``_DATA`` and ``_RESULT``; the usual three lead nowhere."""
-    # First to numbers where they cannot stand in each other's way.
+    """Close all descriptors but two, which become ``_DATA`` and ``_RESULT``; the standard three become /dev/null."""
+    # Both move to higher numbers first, so that neither overwrites the other.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)
@@ -157,7 +153,6 @@ def _keep_only(data: int, result: int) -> None:
 
 
 def _call(job: dict[str, Any], guards: list[str]) -> tuple[bytes, bytes]:
-    """The result of the job's function, its exception or a refusal, as the head and the body of a frame."""
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and without_guards(guards):
