@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from chat.exceptions import BudgetSpent
 from chat.models import QuestionBudget, QuestionCount
 from core.api.callers import caller_of
+from core.user_types import AnyUser
 from retrieval.api.throttling import CountedTogether
 
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ class Budget:
         return max(shares, key=lambda share: share.percent, default=None)
 
 
-def budget_of(user: Any) -> Budget | None:
+def budget_of(user: AnyUser | None) -> Budget | None:
     """The user's budget of today; None for those who have none: visitors, and users without any limit."""
     limits = _limits_of(user)
-    if limits == (None, None, None):
+    if user is None or user.pk is None or limits == (None, None, None):
         return None
     counted = QuestionCount.objects.filter(user_id=user.pk, day=timezone.localdate()).first() or QuestionCount()
     used: tuple[int | Decimal, ...] = (counted.number, counted.tokens, counted.cost)
@@ -102,7 +103,7 @@ def budget_of(user: Any) -> Budget | None:
     return Budget(questions, tokens, cost)
 
 
-def spend_question(user: Any) -> None:
+def spend_question(user: AnyUser) -> None:
     """Count a question, in the transaction that saves it. Raises: BudgetSpent."""
     limit = _limits_of(user)[0]
     if limit is None:
@@ -117,7 +118,7 @@ def spend_question(user: Any) -> None:
         raise BudgetSpent(message % {"limit": limit}, _seconds_to_tomorrow())
 
 
-def may_use_model(user: Any) -> bool:
+def may_use_model(user: AnyUser | None) -> bool:
     """Whether a language model may be used for the user. Answers being written count when they are complete."""
     budget = budget_of(user)
     return budget is None or budget.model is None or not budget.model.is_spent
@@ -134,9 +135,9 @@ def forget_old_counts() -> None:
     QuestionCount.objects.filter(day__lt=timezone.localdate() - _COUNTS_KEPT).delete()
 
 
-def _limits_of(user: Any) -> tuple[Decimal | None, ...]:
+def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
     """Questions, tokens and cost a day; None for a value without a limit."""
-    if not getattr(user, "is_authenticated", False):
+    if user is None or not user.is_authenticated:
         return (None, None, None)
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
     of_groups = QuestionBudget.objects.filter(group__in=user.groups.all())

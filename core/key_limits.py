@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from core.user_types import AnyUser
+
 
 class Scope(StrEnum):
     SEARCH = "search"
@@ -44,11 +46,11 @@ class KeyLimits:
         return Scope.ADMIN in self.scopes and (self.collections is None or permission in _PERMISSIONS)
 
 
-def limits_of(user: object) -> KeyLimits | None:
+def limits_of(user: AnyUser) -> KeyLimits | None:
     """The limits of the key that the request came with; None for a person, and for a user whom a key does not limit."""
     limits: KeyLimits | None = getattr(user, "key_limits", None)
     return limits
 
 
-def set_limits(user: object, limits: KeyLimits | None) -> None:
-    user.key_limits = limits  # type: ignore[attr-defined]
+def set_limits(user: AnyUser, limits: KeyLimits | None) -> None:
+    user.key_limits = limits  # type: ignore[union-attr]

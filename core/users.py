@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.conf import settings
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import models
+from django.http import HttpRequest
 
 from core.key_limits import limits_of
+from core.user_types import AnyUser
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
 
 
-def is_active(user: Any) -> bool:
+def is_active(user: AnyUser) -> bool:
     """Whether this is somebody with an account that is not switched off."""
     return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
 
 
-def groups_of(user: Any) -> models.QuerySet[Group]:
+def groups_of(user: AnyUser) -> models.QuerySet[Group]:
     """The groups of an account; none of one that was never saved."""
     groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
     return groups
 
 
-def is_superuser(user: Any) -> bool:
+def is_superuser(user: AnyUser) -> bool:
     return is_active(user) and bool(getattr(user, "is_superuser", False))
 
 
@@ -33,7 +38,7 @@ def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
     )
 
 
-def is_staff_with(user: Any, permission: str) -> bool:
+def is_staff_with(user: AnyUser, permission: str) -> bool:
     """Whether ``user`` is an active member of staff who has the permission; superusers have all.
 
     Of a user who came with an API key, whether the key's scopes let it be used, too.
@@ -42,3 +47,8 @@ def is_staff_with(user: Any, permission: str) -> bool:
     if limits is not None and not limits.permit(permission):
         return False
     return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
+
+
+def account_of(request: HttpRequest | Request) -> User:
+    """Return the user of a request that a view behind `login_required` gets."""
+    return cast(User, request.user)

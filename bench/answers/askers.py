@@ -17,7 +17,7 @@ from chat.streaming.payloads import completed_question
 from chat.types import Completed
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.measurement import reply_to
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0

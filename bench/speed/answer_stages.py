@@ -17,7 +17,7 @@ from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import reply_to
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import encode_query
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 
 WARM_UP = 5
 # The time to encode it is the unit for comparing machines.

@@ -25,7 +25,7 @@ from evaluation.runs.measurement import search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
 from retrieval.index.vector_index import exact_distance
-from retrieval.rights import readers_in
+from retrieval.rights.search_filters import readers_in
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.search.ranking.lexical_query import build_queries

@@ -32,7 +32,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Chunk, DocumentText
-from retrieval.rights import restrict
+from retrieval.rights.search_filters import restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.trace import SearchTrace
 from retrieval.text.questions import LEAST_LIKENESS, ask_alike, normalize

@@ -16,10 +16,11 @@ from chat.models import LanguageModel
 from core.encryption import SecretUnreadable
 from core.exceptions import ImproperModel, ModelFailed
 from core.language_model.chat_endpoint import ChatEndpoint
+from core.user_types import AnyUser
 from core.users import groups_of, is_active, is_superuser
 
 
-def language_models(user: Any = None) -> dict[str, LanguageModel]:
+def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
     """The language models that ``user`` may choose, by name, the default first; without a user, all of the site.
 
     The model of OPENAI_BASE_URL and OPENAI_MODEL is one of them, as a row that was never saved.
@@ -38,13 +39,13 @@ def language_models(user: Any = None) -> dict[str, LanguageModel]:
     return {row.name: row for row in rows}
 
 
-def choosable_models(user: Any) -> list[str]:
+def choosable_models(user: AnyUser) -> list[str]:
     """The names that the user can choose between, the default first; empty without a choice."""
     names = list(language_models(user))
     return names if len(names) > 1 else []
 
 
-def writer_for(user: Any, wanted: str = "") -> str:
+def writer_for(user: AnyUser | None, wanted: str = "") -> str:
     """The name of the user's writer: the ``wanted`` model, else the user's default, or that of quoting. Raises:
     LookupError if the user may not choose the wanted one.
     """

@@ -31,6 +31,7 @@ from chat.pages.answer_text import whole_text
 from chat.streaming import payloads, readers, sse
 from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from core.api.schema import EVENT
+from core.user_types import AnyUser
 from retrieval.api.serializers import METHODS
 from retrieval.passage_address import passage_url
 from retrieval.types import Turn
@@ -354,7 +355,7 @@ def number_in_order(
 
 
 async def chunks(
-    answer_id: uuid.UUID, user: Any, completion: ChatCompletion, *, include_usage: bool
+    answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
     """Chunks of the completion, the last one with all fields of the answer, or an error; then the end marker.
 
@@ -484,7 +485,7 @@ class CompletionsView(OpenAIView):
         return Response(completion.whole(payloads.completed(answer, answer.citations.all()), answer.sources))
 
 
-def _continued_conversation(user: Any, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
+def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
     """The user's conversation whose last answer is the last reply in the messages; None if they begin a new one.
 
     Without this, each follow-up would become a conversation of its own in the user's list. Programs without a user have

@@ -31,7 +31,7 @@ from chat.api.serializers import (
 )
 from chat.conversations import rights
 from chat.conversations.listing import mentioning
-from chat.conversations.reach import (
+from chat.conversations.rights import (
     answers_of_nobody,
     conversations_of_nobody,
     find_readable,
@@ -50,6 +50,7 @@ from core.api.permissions import MayAsk
 from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
 from core.api.schema import EVENT
 from core.key_limits import Scope
+from core.user_types import AnyUser
 
 
 class AskersView(ApiView):
@@ -219,7 +220,7 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
         raise ValidationError({error.field: [str(error)]}) from error
 
 
-def finish_answer(answer: Answer, user: Any) -> Answer:
+def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     """The answer, written to its end and saved.
 
     If the caller hangs up, Django cancels the request and asgiref its tasks, so the writing stops too.

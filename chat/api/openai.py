@@ -29,6 +29,7 @@ from chat.answering.writers import choosable_models
 from chat.api.endpoints import AskersView
 from core.api.fields import KnownFieldsOnly, NameField, TextField
 from core.key_limits import Scope
+from core.user_types import AnyUser
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.models import Collection
@@ -137,7 +138,7 @@ class ModelListSerializer(serializers.Serializer[Any]):
     data = ModelSerializer(many=True)  # type: ignore[assignment]  # the field's name in the protocol
 
 
-def models_for(user: Any) -> list[dict[str, Any]]:
+def models_for(user: AnyUser) -> list[dict[str, Any]]:
     """The model for all documents, one for each collection in service that the user may read, each of these again with
     every language model that the user may choose, and the site's embedder.
     """

@@ -13,6 +13,7 @@ from chat.conversations import rights
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import payloads
 from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
+from core.user_types import AnyUser
 from retrieval.api.serializers import METHODS
 from retrieval.models import Collection
 from retrieval.types import SearchMethod
@@ -221,7 +222,7 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
 # Answers as JSON ------------------------------------------------------------------------------------------------------
 
 
-def saved_answers_as_json(answers: Iterable[Answer], user: Any) -> list[dict[str, Any]]:
+def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, Any]]:
     """The answers with their question, their state, and their asker's feedback. If ``user`` may no longer read an
     answer, only its question and state.
     """

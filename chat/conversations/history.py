@@ -10,11 +10,9 @@ from retrieval.types import Turn
 
 # A follow-up refers to what was just said; older turns would cost a model's attention and name the wrong things.
 REMEMBERED_TURNS = 3
-# A later question is completed from answers of these.
-REMEMBERED_STATUSES = (Answer.Status.COMPLETED, Answer.Status.STOPPED)
 
 
-def turns_before(answer: Answer) -> tuple[Turn, ...]:
+def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
     """The last answered questions of the answer's conversation, with their answers, oldest first.
 
     A refusal counts as an empty answer: its question still gives the subject. So does an answer that the asker may no
@@ -22,8 +20,8 @@ def turns_before(answer: Answer) -> tuple[Turn, ...]:
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
-    earlier = _answers_before(answer)
-    withheld = rights.withheld_from(rights.asker_of(answer), earlier)
+    earlier = answer.list_earlier(REMEMBERED_TURNS)
+    withheld = rights.withheld_from(answer.asker, earlier)
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
@@ -63,7 +61,7 @@ def fill_in_behind(answer: Answer) -> None:
     documents = rights.documents_of(answer.quoted_places)
     collections = rights.collections_of(documents)
     if answer.choices:
-        searched = rights.readable_collections(rights.asker_of(answer))
+        searched = rights.readable_collections(answer.asker)
         collections |= searched if answer.collection_id is None else {answer.collection_id}
     if answer.completed_question or answer.prompt_version is not None:
         of_earlier, earlier = behind_earlier(answer)
@@ -75,23 +73,8 @@ def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
     """The collections and documents behind the earlier answers that this one may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()
-    telling = [earlier for earlier in _answers_before(answer) if not earlier.refused]
+    telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS) if not earlier.refused]
     return (
         frozenset(pk for earlier in telling for pk in earlier.source_collections),
         frozenset(pk for earlier in telling for pk in earlier.source_documents),
     )
-
-
-def _answers_before(answer: Answer) -> list[Answer]:
-    """Newest first; in a branch also those before the question that was edited."""
-    found: list[Answer] = []
-    at: Answer | None = answer
-    while at is not None and len(found) < REMEMBERED_TURNS:
-        earlier = Answer.objects.filter(
-            conversation=at.conversation_id, created_at__lt=at.created_at, status__in=REMEMBERED_STATUSES
-        ).order_by("-created_at")
-        # Their explanations are long, and are not needed here.
-        earlier = earlier.defer("trace", "statements", "timings_ms").prefetch_related("citations")
-        found += earlier[: REMEMBERED_TURNS - len(found)]
-        at = at.conversation.branched_from
-    return found

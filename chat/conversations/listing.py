@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
@@ -13,6 +12,7 @@ from django.utils.translation import gettext as _
 from chat.conversations import rights
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
+from core.user_types import AnyUser
 
 PAGE = 60
 MOST_SHOWN = 50 * PAGE
@@ -30,7 +30,7 @@ class Listing:
     wanted: str = ""
 
 
-def list_newest(conversations: ConversationQuerySet, user: Any, wanted: str = "", limit: int = PAGE) -> Listing:
+def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE) -> Listing:
     """The newest ``limit`` conversations with all the words of ``wanted``, as far as ``user`` may read them."""
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])
@@ -39,7 +39,7 @@ def list_newest(conversations: ConversationQuerySet, user: Any, wanted: str = ""
     return Listing(groups, len(newest[:limit]), more, wanted)
 
 
-def mentioning(conversations: ConversationQuerySet, user: Any, wanted: str) -> ConversationQuerySet:
+def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
     """The conversations with every word of ``wanted`` in their title, a question or an answer; all of them without
     words.
 

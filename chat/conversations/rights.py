@@ -1,4 +1,4 @@
-"""Present rights: who may read an answer's text now, and who may act on it.
+"""The conversations and answers that a user or a request may read or change now.
 
 An answer is read with the rights at the time of reading, not at the time of asking.
 """
@@ -10,16 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import AnonymousUser
 from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySet
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
-from core.key_limits import KeyLimits, set_limits
+from chat.models.conversation import ConversationQuerySet
+from core.audit_signal import tell
+from core.user_types import AnyUser
 from core.users import is_staff_with
 from retrieval.models import Collection, Document
-from retrieval.models.document import seen_by
-from retrieval.rights import Reason, narrowing_key, readers_in, why_document
+from retrieval.models.narrowing import seen_by
+from retrieval.rights.reasons import Reason, why_document
+from retrieval.rights.search_filters import narrowing_key, readers_in
 from retrieval.types import Reader
 
 # In the place of a collection that is not known any more. Nobody may read it.
@@ -30,29 +34,19 @@ def withheld_message() -> str:
     return _("This answer came from documents that you may no longer read.")
 
 
-def may_read_all(user: Any) -> bool:
+def may_read_all(user: AnyUser) -> bool:
     """Whether ``user`` may read everybody's answers, if they may read their documents: staff with the permission for
     it.
     """
     return is_staff_with(user, "chat.view_answer")
 
 
-def may_act_on_all(user: Any) -> bool:
+def may_act_on_all(user: AnyUser) -> bool:
     """Whether ``user`` may stop the answers of others: staff with the permission to change answers."""
     return is_staff_with(user, "chat.change_answer")
 
 
-def asker_of(answer: Answer) -> Any:
-    """The user who asked, limited by the API key of the question; an anonymous user for a visitor."""
-    owner = answer.conversation.owner
-    if owner is None:
-        return AnonymousUser()
-    within = answer.asked_within
-    set_limits(owner, None if within is None else KeyLimits("", frozenset(), frozenset(within)))
-    return owner
-
-
-def readable_collections(user: Any) -> frozenset[int]:
+def readable_collections(user: AnyUser) -> frozenset[int]:
     return frozenset(Collection.objects.readable_by(user).order_by().values_list("pk", flat=True))
 
 
@@ -84,7 +78,7 @@ class Rights:
         return frozenset(hidden.values_list("pk", flat=True))
 
 
-def rights_of(user: Any) -> Rights:
+def rights_of(user: AnyUser) -> Rights:
     readable = readable_collections(user)
     reads_all = may_read_all(user)
     reads_deleted = reads_all and not Collection.objects.exclude(pk__in=readable).exists()
@@ -98,7 +92,7 @@ def collections_of(documents: Iterable[int]) -> frozenset[int]:
     return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
 
 
-def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Ids of the answers whose text is based on a collection or a document that ``user`` may not read.
 
     Answers from a deleted collection can be read only by users who may read all answers. Needs a few queries for any
@@ -119,11 +113,11 @@ def withheld_from(user: Any, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     )
 
 
-def is_withheld(user: Any, answer: Answer) -> bool:
+def is_withheld(user: AnyUser, answer: Answer) -> bool:
     return bool(withheld_from(user, [answer]))
 
 
-def offers_key(collections: Iterable[int], user: Any) -> str:
+def offers_key(collections: Iterable[int], user: AnyUser) -> str:
     """The narrowed documents that ``user`` may see, among those whose words suggested questions may contain."""
     behind = frozenset(collections)
     return narrowing_key(behind, readers_in(behind, user))
@@ -137,7 +131,7 @@ def documents_behind(answer: Answer) -> frozenset[int]:
     return frozenset(answer.source_documents) | documents_of(answer.quoted_places)
 
 
-def why_answer(user: Any, answer: Answer) -> Reason:
+def why_answer(user: AnyUser, answer: Answer) -> Reason:
     """Whether ``user`` may read the answer in its conversation, and by which rule."""
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
@@ -160,10 +154,7 @@ def why_answer(user: Any, answer: Answer) -> Reason:
     return Reason(True, _("The account may view the answers of others, and read all documents that this one uses."))
 
 
-# Other people's answers -----------------------------------------------------------------------------------------------
-
-
-def is_closed_to(user: Any, path: str = "") -> Q | None:
+def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
     """An SQL condition: the answer at ``path`` is based on something that ``user`` may not read now; None if all are
     open.
 
@@ -185,13 +176,13 @@ def is_closed_to(user: Any, path: str = "") -> Q | None:
     return condition
 
 
-def open_to(user: Any, answers: QuerySet[Answer]) -> QuerySet[Answer]:
+def open_to(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
     """Anybody's answers that ``user``, who may see other people's, may read now."""
     closed = is_closed_to(user)
     return answers if closed is None else answers.exclude(closed)
 
 
-def conversations_open_to(user: Any, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
+def conversations_open_to(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Anybody's conversations of which ``user`` may read all answers now."""
     closed = is_closed_to(user)
     if closed is None:
@@ -205,3 +196,69 @@ class _IsAmong(Func):
     arg_joiner = " = ANY ("
     template = "(%(expressions)s))"
     output_field = BooleanField()
+
+
+VISITOR_KEY = "visitor"
+
+
+def visitor_of(request: HttpRequest) -> str:
+    """An id for the browser of someone who is not signed in, kept in the session."""
+    session = request.session
+    if VISITOR_KEY not in session:
+        session[VISITOR_KEY] = uuid.uuid4().hex
+    return str(session[VISITOR_KEY])
+
+
+def own_conversations(request: HttpRequest) -> ConversationQuerySet:
+    """The conversations of the user, or of the visitor's browser.
+
+    Only asking gives a browser an id, so that looking around leaves no session behind.
+    """
+    return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
+
+
+def conversations_of_nobody() -> ConversationQuerySet:
+    """Conversations of programs without an account or cookies, which reach them by their ids."""
+    return Conversation.objects.filter(owner=None, visitor="")
+
+
+def is_own(request: HttpRequest, conversation: Conversation) -> bool:
+    return own_conversations(request).filter(pk=conversation.pk).exists()
+
+
+def own_answers(request: HttpRequest) -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__in=own_conversations(request))
+
+
+def answers_of_nobody() -> QuerySet[Answer]:
+    return Answer.objects.filter(conversation__owner=None, conversation__visitor="")
+
+
+def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
+    """The caller's own answers; with the permission to change answers, anybody's."""
+    return Answer.objects.all() if may_act_on_all(request.user) else own_answers(request)
+
+
+def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
+    """Answers of the caller's own conversations. Staff with the permission to view answers may also read those of
+    others, if they may read their documents.
+    """
+    if not may_read_all(request.user):
+        return own_answers(request)
+    closed = is_closed_to(request.user)
+    return (
+        Answer.objects.all() if closed is None else Answer.objects.filter(Q(conversation__owner=request.user) | ~closed)
+    )
+
+
+def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
+    """An answer that the caller may read; with ``of_nobody`` also one of a program without an account. Reading another
+    person's answer is recorded in the audit log. Raises: Http404.
+    """
+    answers = readable_answers(request)
+    if of_nobody:
+        answers = answers | answers_of_nobody()
+    answer = get_object_or_404(answers.select_related("feedback", "repeats", "conversation"), pk=answer_id)
+    if answer.conversation.subject and not is_own(request, answer.conversation):
+        tell("conversation.viewed", answer.conversation)
+    return answer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import Any
 
 from django.utils import timezone
 
 from chat.conversations import rights
 from chat.models import Answer, Conversation
+from core.user_types import AnyUser
 from core.users import is_active
 from retrieval.models import Document
 
@@ -45,7 +45,7 @@ def stop_sharing(conversation: Conversation) -> None:
     conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 
 
-def shared_conversation(token: uuid.UUID, user: Any) -> Conversation | None:
+def shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
     """The conversation that the link opens for ``user``; None if its owner does not share it, or shares
     it with others.
     """
@@ -69,7 +69,7 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
     return conversation.shared_at is not None and answer.created_at <= conversation.shared_at
 
 
-def withheld_from(user: object, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Ids of the answers based on a document that ``user`` may not read, or that was deleted.
 
     All sources and near places of an answer count, not only the cited ones: their passages are shown with it, and a

@@ -23,10 +23,11 @@ from chat.pages.cards import place
 from chat.pages.plain_text import plain
 from core.admin_base import ConditionFilter, badge
 from core.exceptions import RagsiteError
+from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Chunk, Collection
 from retrieval.passage_address import passage_url
-from retrieval.rights import filters_for, restrict
+from retrieval.rights.search_filters import filters_for, restrict
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.text.questions import normalize
@@ -68,7 +69,7 @@ class OfferedPassage:
 
 
 def find_offers(
-    user: Any, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
+    user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
     """The passages that are already ``cited``, given as markers and chunks, and those closest to the question, as far
     as the user may read them; and the reason if the question cannot be searched.
@@ -119,7 +120,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         widgets = {"expires_on": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")}
 
     def __init__(
-        self, *args: Any, user: Any, offers: Sequence[OfferedPassage] = (), finding: bool = False, **options: Any
+        self, *args: Any, user: AnyUser, offers: Sequence[OfferedPassage] = (), finding: bool = False, **options: Any
     ):
         super().__init__(*args, **options)
         self.user, self.offers, self.finding = user, offers, finding

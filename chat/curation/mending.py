@@ -26,12 +26,13 @@ from chat.types import AnswerDraft, Completed, Failed
 from core import deadline
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
+from core.user_types import AnyUser
 from retrieval.documents.drafts.editing import changing
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 from retrieval.search.pipeline import place_to_search
 from retrieval.text.questions import normalize
 
@@ -126,7 +127,7 @@ class MendingAdmin(PageAdmin):
         return form
 
 
-def give(user: Any, chunk_id: str, question: str) -> str:
+def give(user: AnyUser, chunk_id: str, question: str) -> str:
     """Give the passage the question and take it from other passages; returns why not, empty on success.
 
     Raises: PermissionDenied if the user may not change passages.
@@ -154,7 +155,7 @@ def _without(question: str, chunk: Chunk) -> list[str]:
     return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
 
 
-def add_wording(user: Any, approved_id: str, question: str) -> None:
+def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     """Have an approved answer given to this question as well. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
@@ -181,7 +182,7 @@ def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]
     }
 
 
-def ask_again(user: Any, question: str, collection: str) -> dict[str, Any]:
+def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, Any]:
     """The site's answer to the user now; nothing is saved."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
@@ -212,7 +213,7 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def _documents(user: Any, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
+def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
     """Addresses and titles of the passages' documents that the user may open in the admin."""
     if not user.has_perm("retrieval.view_document"):
         return []
@@ -225,7 +226,7 @@ def _documents(user: Any, offers: Sequence[OfferedPassage]) -> list[tuple[str, s
     return [(reverse("admin:retrieval_document_change", args=[pk]), title) for pk, title in named.items()]
 
 
-def _near_approved(user: Any, question: str) -> list[ApprovedAnswer]:
+def _near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
     """Approved answers to similar questions: the question may only be another wording."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []

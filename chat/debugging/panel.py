@@ -15,8 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.conversations.reach import readable_answers
-from chat.conversations.rights import is_closed_to, may_read_all
+from chat.conversations.rights import is_closed_to, may_read_all, readable_answers
 from chat.debugging.candidates import CandidateRow, ShownPassage, candidate_rows, snippet, used_weights
 from chat.debugging.checked_sentences import sentences_of
 from chat.debugging.hits import HitRow, result_rows
@@ -24,11 +23,10 @@ from chat.debugging.stages import Bar, answer_bars, search_bars
 from chat.models import Answer
 from chat.pages.access import explainable_answer, for_visitors
 from chat.signals import PanelScore, scores_wanted
-from chat.streaming.asking import filters_of
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
 from retrieval.models import Chunk, Document
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 
@@ -107,7 +105,7 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
     the reason. Only users who may read all answers see the reason of a failed retriever.
     """
     try:
-        asked, seen = filters_of(answer), filters_for(viewer)
+        asked, seen = answer.filters(), filters_for(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
         if not both:
             return None, _("the documents of this answer may not be searched any more")

@@ -1,28 +1,81 @@
 from __future__ import annotations
 
+import logging
 import uuid
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.postgres.fields import ArrayField
-from django.db import models, transaction
+from django.db import DatabaseError, models, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
-from core.jobs import Leased
+from core.database import IS_NOT_WAITING
+from core.jobs import Leased, acquire_lease
+from core.key_limits import KeyLimits, set_limits
+from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
 from retrieval.models.webhook import Webhook, announce
+from retrieval.rights.search_filters import filters_for
+from retrieval.types import SearchFilters
+
+logger = logging.getLogger(__name__)
+
+# An answer whose writer is silent for this long is closed; a reader who comes earlier begins it again.
+CLOSED_AFTER = timedelta(minutes=1)
+NEVER_BEGUN_AFTER = timedelta(minutes=10)
+
+
+class AnswerQuerySet(models.QuerySet["Answer"]):
+    def unfinished(self) -> AnswerQuerySet:
+        return self.filter(status__in=Answer.UNFINISHED)
+
+    def interrupted(self) -> AnswerQuerySet:
+        """Return the answers whose writer is silent for a minute, and those that no process began in ten minutes.
+
+        Some of them are STOPPED: their writer died before it could save their text.
+        """
+        is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
+        is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
+        return self.filter(is_silent | is_never_begun)
+
+    def acquire(self, pk: uuid.UUID) -> Answer | None:
+        """Return the answer, leased to the caller, or None if it is finished or a living process writes it.
+
+        The answer is PENDING until its turn comes, without the text of an interrupted attempt.
+        """
+        rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
+        joined = rows.select_related("conversation__owner", "collection", "document__collection")
+        return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
+
+    def stop(self, pk: uuid.UUID) -> None:
+        """Mark an unfinished answer as STOPPED.
+
+        The writer of an answer sees it at its next heartbeat. It keeps its lease, so that it can save the text so far.
+        """
+        answers = self.filter(pk=pk)
+        answers.filter(status=Answer.Status.PENDING).update(status=Answer.Status.STOPPED, completed_at=timezone.now())
+        answers.filter(status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)
+
+    def fail(self, message: str) -> int:
+        """Mark the answers as FAILED, and return their number."""
+        return self.update(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
 
 
 class Answer(Leased):
     """A question and its answer. The saved status is true whatever happened to the process that worked on it.
 
-    The web process that writes it holds its lease; ``attempts`` grows when another process begins it again.
-    ``followed_at`` is the last time that a reader in another process followed it.
+    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED; an interrupted answer is PENDING again. The web process that
+    writes it has its lease, and ``attempts`` grows when another process begins it again. ``followed_at`` is the last
+    time that a reader in another process followed it.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -33,6 +86,10 @@ class Answer(Leased):
         COMPLETED = "completed", _("complete")
         STOPPED = "stopped", _("stopped")
         FAILED = "failed", _("failed")
+
+    UNFINISHED = (Status.PENDING, Status.GENERATING)
+    # Answers whose text a later question can refer to.
+    REFERABLE = (Status.COMPLETED, Status.STOPPED)
 
     class State(models.TextChoices):
         ANSWER = "answer", _("answered")
@@ -104,6 +161,8 @@ class Answer(Leased):
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
     completed_at = models.DateTimeField(_("answered"), null=True)
 
+    objects = AnswerQuerySet.as_manager()
+
     class Meta:
         ordering = ["created_at"]
         verbose_name = _("answer")
@@ -139,7 +198,73 @@ class Answer(Leased):
 
     @property
     def is_finished(self) -> bool:
-        return self.status in (self.Status.COMPLETED, self.Status.STOPPED, self.Status.FAILED)
+        return self.status not in self.UNFINISHED
+
+    # States. ``begin``, ``hand_over`` and ``give_up`` write the row while this process has its lease; ``complete`` and
+    # ``fail`` change the instance, which is saved together with its content.
+
+    def begin(self) -> None:
+        """Set the answer to GENERATING, unless it was stopped while it waited."""
+        self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
+
+    def hand_over(self) -> None:
+        """Release the lease, so that the next reader's process begins the answer again at once."""
+        unfinished = self.held().filter(status__in=self.UNFINISHED)
+        unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
+
+    def complete(self, *, is_partial: bool = False) -> None:
+        self._close(self.Status.STOPPED if is_partial else self.Status.COMPLETED)
+
+    def fail(self, message: str) -> None:
+        self._close(self.Status.FAILED)
+        self.error = message
+
+    def _close(self, status: Status) -> None:
+        self.status, self.lease, self.completed_at = status, None, timezone.now()
+
+    def give_up(self, message: str) -> None:
+        """Store that the answer failed, without its content. The sweep retries if the database does not answer."""
+        try:
+            Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
+        except DatabaseError:
+            logger.exception("Answer %s stays open until the schedule closes it.", self.pk)
+
+    @property
+    def asker(self) -> AnyUser:
+        """The user who asked, limited by the API key of the question; an anonymous user for a visitor."""
+        owner = self.conversation.owner
+        if owner is None:
+            return AnonymousUser()
+        limits = None if self.asked_within is None else KeyLimits("", frozenset(), frozenset(self.asked_within))
+        set_limits(owner, limits)
+        return owner
+
+    def filters(self) -> SearchFilters:
+        """Return the filters of the answer's search: what its asker may read now, in its collection or document.
+
+        Raises: InvalidQuery if the asker may no longer read that collection.
+        """
+        document = self.document
+        collection = self.collection if document is None else document.collection
+        documents = () if document is None else tuple(document.list_with_members())
+        return filters_for(self.asker, collection.slug if collection else "", documents=documents)
+
+    def list_earlier(self, most: int) -> list[Answer]:
+        """Return the last answers before this one, newest first, with their citations.
+
+        In a branch these include the answers before the question that was edited.
+        """
+        found: list[Answer] = []
+        at: Answer | None = self
+        while at is not None and len(found) < most:
+            earlier = Answer.objects.filter(
+                conversation=at.conversation_id, created_at__lt=at.created_at, status__in=self.REFERABLE
+            )
+            # Their explanations are long and are not needed here.
+            earlier = earlier.defer("trace", "statements", "timings_ms").prefetch_related("citations")
+            found += earlier.order_by("-created_at")[: most - len(found)]
+            at = at.conversation.branched_from
+        return found
 
 
 @receiver(pre_delete, sender=Answer)

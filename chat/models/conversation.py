@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -10,16 +9,17 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.key_limits import limits_of
+from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
-    def of(self, user: Any, visitor: str) -> ConversationQuerySet:
+    def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
         """The conversations of a signed-in user, or of an anonymous visitor's browser.
 
         For a user with an API key that is limited to some collections, only those begun with that key.
         """
-        if getattr(user, "is_authenticated", False):
+        if user.is_authenticated:
             own = self.filter(owner=user)
             limits = limits_of(user)
             return own if limits is None or limits.collections is None else own.filter(key=limits.key)

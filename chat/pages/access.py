@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 
 from chat.conversations import rights
-from chat.conversations.reach import find_readable, own_conversations
+from chat.conversations.rights import find_readable, own_conversations
 from chat.models import Answer, Conversation
 
 View = Callable[..., HttpResponseBase]

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from chat.conversations import sharing
-from chat.conversations.reach import is_own, own_answers
+from chat.conversations.rights import is_own, own_answers
 from chat.models import Answer, Conversation, Feedback
 from chat.pages.access import for_visitors, own_conversation
 from chat.pages.forms import FeedbackForm, ShareForm, TitleForm

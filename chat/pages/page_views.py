@@ -17,11 +17,12 @@ from chat.answering.writers import choosable_models
 from chat.budgets import budget_of
 from chat.conversations import rights
 from chat.conversations.listing import list_newest
-from chat.conversations.reach import own_conversations
+from chat.conversations.rights import own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import for_visitors, may_debug, own_conversation
 from chat.pages.suggestions import follow_ups, questions_of, suggestions
 from chat.pages.turns import build_turn, build_withheld_turn
+from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
 from retrieval.models import Collection, Document
 
@@ -77,7 +78,7 @@ def page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _suggestions_within(user: object, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
+def _suggestions_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
     document = scope["wanted_document"]
     return questions_of(document) if document is not None else suggestions(user, scope["wanted_collection"])
 

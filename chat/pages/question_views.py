@@ -23,7 +23,7 @@ from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retar
 from chat.answering.writers import choosable_models
 from chat.budgets import QuestionThrottle
 from chat.conversations import rights
-from chat.conversations.reach import find_readable, own_answers, stoppable_answers, visitor_of
+from chat.conversations.rights import find_readable, own_answers, stoppable_answers, visitor_of
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer
 from chat.pages.access import for_visitors, may_debug, own_conversation
@@ -37,6 +37,7 @@ from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
 from core.api.callers import caller_of
 from core.exceptions import DiskFull
+from core.user_types import AnyUser
 
 # An answer while it is written, as server-sent events with HTML fragments.
 
@@ -54,7 +55,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
-    events = _events(turn, request.user, session_key, after, translation.get_language(), caller)
+    events = _encode_frames(turn, request.user, session_key, after, translation.get_language(), caller)
     return sse.respond(events)
 
 
@@ -67,8 +68,8 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     return build_turn(answer, debug=may_debug(request), models=choosable_models(request.user))
 
 
-async def _events(
-    turn: ShownTurn, user: Any, session_key: str, after: str, language: str | None, caller: str
+async def _encode_frames(
+    turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
     # The first bytes leave at once, so that proxies and the reader see that the line is open.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
@@ -78,7 +79,7 @@ async def _events(
     async with aclosing(readers.follow(turn.id, user, after, session_key=session_key, caller=caller)) as followed:
         async for event in followed:
             if event.name in ("completed", "failed"):
-                turn = await sync_to_async(_outcome, thread_sensitive=False)(turn, event.payload)
+                turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, event.payload)
                 # In a thread: a whole answer is rendered there, for which other streams must not wait.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
@@ -86,7 +87,7 @@ async def _events(
     yield sse.encode("", event="done")
 
 
-def _outcome(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
+def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
     """The turn as saved, or as failed if it could not be saved."""
     try:
         answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()

@@ -17,10 +17,11 @@ from django.db.models.functions import Abs
 from chat.answering.checking.words import stems
 from chat.models import Answer
 from core.exceptions import RagsiteError
+from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
-from retrieval.models.document import is_narrowed
-from retrieval.rights import filters_for, narrowing_key
+from retrieval.models.narrowing import is_narrowed
+from retrieval.rights.search_filters import filters_for, narrowing_key
 from retrieval.search.pipeline import search
 from retrieval.text.questions import normalize
 from retrieval.types import ANYBODY, SearchFilters
@@ -39,7 +40,7 @@ _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
-def suggestions(user: object, chosen: str = "") -> list[tuple[str, Collection]]:
+def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
     """Return at most MOST_SUGGESTIONS questions with their collections.
 
     They come from the ``chosen`` collection, or in turn from all collections that the user searches. Questions that no

@@ -18,7 +18,7 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_GET
 
 from chat.conversations import rights
-from chat.conversations.reach import answers_of_nobody
+from chat.conversations.rights import answers_of_nobody
 from chat.pages.turns import build_turn, build_withheld_turn
 
 

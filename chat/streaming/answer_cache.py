@@ -27,7 +27,7 @@ from chat.models import Answer, Citation, Feedback
 from chat.models.instructions import instructions_for
 from retrieval.index.closeness import current_calibration
 from retrieval.models import CollectionStatistics, Embedder
-from retrieval.rights import narrowing_key
+from retrieval.rights.search_filters import narrowing_key
 from retrieval.search.profiles.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn

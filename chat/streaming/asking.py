@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -17,18 +16,18 @@ from django.utils.translation import gettext as _
 
 from chat import budgets
 from chat.answering import writers
-from chat.conversations import rights
-from chat.conversations.reach import conversations_of_nobody
+from chat.conversations.rights import conversations_of_nobody
 from chat.exceptions import InvalidQuestion
 from chat.models import Answer, Conversation
 from chat.streaming.admission import ADMISSION
 from core import disk
 from core.key_limits import limits_of
+from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 from retrieval.search.understanding.syntax import parse
-from retrieval.types import SearchFilters, SearchMethod, Turn
+from retrieval.types import SearchMethod, Turn
 
 # Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
@@ -38,7 +37,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 def begin(
     question: str,
     *,
-    user: Any,
+    user: AnyUser,
     visitor: str,
     caller: str = "",
     conversation_id: uuid.UUID | None = None,
@@ -86,10 +85,9 @@ def begin(
             conversation.save(update_fields=["updated_at", "model", "collection", "document"])
         else:
             within, only = _scope(user, collection or "", document)
-            signed_in = bool(getattr(user, "is_authenticated", False))
             conversation = Conversation.objects.create(
-                owner=user if signed_in else None,
-                visitor="" if signed_in else visitor,
+                owner=user if user.is_authenticated else None,
+                visitor="" if user.is_authenticated else visitor,
                 collection=within,
                 document=only,
                 branched_from=edits,
@@ -111,7 +109,7 @@ def begin(
         )
 
 
-def _scope(user: Any, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
+def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
     """The collection and the document that a question names. Raises: InvalidQuestion if they may not be read."""
     if document is not None:
         readable = Document.objects.readable_by(user).select_related("collection")
@@ -137,24 +135,13 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
         raise
 
 
-def _continuable(user: Any, visitor: str) -> QuerySet[Conversation]:
+def _continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
     """Conversations that the caller may continue: their own, or, for a program that keeps no cookies, one whose id it
     knows.
     """
-    if not visitor and not getattr(user, "is_authenticated", False):
+    if not visitor and not user.is_authenticated:
         return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)
-
-
-def filters_of(answer: Answer) -> SearchFilters:
-    """The filters of the answer's search: what its asker may read now, narrowed to its collection or its document.
-
-    Raises: InvalidQuery if that collection may no longer be read.
-    """
-    document = answer.document
-    collection = answer.collection if document is None else document.collection
-    documents = () if document is None else tuple(document.list_with_members())
-    return filters_for(rights.asker_of(answer), collection.slug if collection else "", documents=documents)
 
 
 def checked(question: str) -> str:

@@ -23,6 +23,7 @@ from chat.streaming import streams
 from chat.streaming.runs import RUNS
 from core.key_limits import KeyLimits, limits_of, set_limits
 from core.threads import in_database
+from core.user_types import AnyUser
 
 # A right that is lost ends a stream after this long, and a little.
 RECHECK_SECONDS = 1.0
@@ -35,7 +36,7 @@ _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | No
 
 async def follow(
     answer_id: uuid.UUID,
-    user: Any,
+    user: AnyUser,
     after: str = "",
     *,
     session_key: str = "",
@@ -90,7 +91,7 @@ async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None
     return await anext(events, None)
 
 
-def may_still_read(answer: Answer, user: Any) -> bool:
+def may_still_read(answer: Answer, user: AnyUser) -> bool:
     """Whether ``user``, who has waited for the answer, may read it now that it is complete."""
     held = _rights_of(user.pk, limits_of(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
@@ -101,7 +102,7 @@ def may_still_read(answer: Answer, user: Any) -> bool:
 class _Reader:
     """A reader's state while one stream is open. Its methods read the database."""
 
-    def __init__(self, answer_id: uuid.UUID, user: Any, session_key: str) -> None:
+    def __init__(self, answer_id: uuid.UUID, user: AnyUser, session_key: str) -> None:
         self._answer_id = answer_id
         self._user_pk: int | None = user.pk
         self._session_key = session_key if user.pk is not None else ""

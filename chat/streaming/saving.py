@@ -11,10 +11,7 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import AnonymousUser
-from django.db import DatabaseError, transaction
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db import transaction
 from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -43,8 +40,6 @@ INTERRUPTED = _("The answer was interrupted. The question is saved: please ask a
 STOPPED = _("Stopped before the end.")
 # Of the event `failed`, when there was no room to save the answer.
 DISK_FULL = "disk_full"
-CLOSED_AFTER = timedelta(minutes=1)
-NEVER_BEGUN_AFTER = timedelta(minutes=10)
 EVENTS_KEPT = timedelta(days=1)
 
 
@@ -67,8 +62,6 @@ def save(run: Run) -> StreamedEvent:
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
-        answer.completed_at = timezone.now()
-        answer.lease = None
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
         # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
         # place of its original when that is deleted, and what was thought of it with it.
@@ -81,19 +74,17 @@ def save(run: Run) -> StreamedEvent:
             answer.trace = _explained(draft, answer.sources, cut_off=draft.cut_off and is_written)
         match outcome:
             case Failed():
-                answer.status = Answer.Status.FAILED
-                answer.error = outcome.message
+                answer.fail(outcome.message)
             case Completed():
-                answer.status = Answer.Status.STOPPED if run.is_partial else Answer.Status.COMPLETED
+                answer.complete(is_partial=run.is_partial)
                 citations = payloads.fill_in_outcome(answer, draft, outcome)
             case Answer():
-                answer.status = Answer.Status.COMPLETED
+                answer.complete()
                 citations = answer_cache.copy_to(answer, outcome)
         citations = Citation.objects.bulk_create(_without_lost_references(citations))
         fill_in_behind(answer)
         if answer.choices:
-            asker = answer.conversation.owner or AnonymousUser()
-            answer.narrowing_key = rights.offers_key(answer.source_collections, asker)
+            answer.narrowing_key = rights.offers_key(answer.source_collections, answer.asker)
         answer.save()
         is_failed = answer.status == Answer.Status.FAILED
         last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
@@ -116,16 +107,6 @@ def unsaved(error: Exception) -> dict[str, Any]:
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
-
-
-def give_up(answer: Answer, message: str) -> None:
-    """Mark an answer that could not be saved as failed, which takes less room; if that fails too, the schedule does it
-    later.
-    """
-    try:
-        answer.write(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
-    except DatabaseError:
-        logger.exception("Answer %s stays open until the schedule closes it.", answer.pk)
 
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
@@ -167,19 +148,14 @@ def _count(answer: Answer) -> None:
 @receiver(sweeping, dispatch_uid="chat.close_interrupted")
 def close_interrupted(**_options: Any) -> int:
     """Mark answers that no process is writing any more as failed, and delete the events of old ones."""
-    now = timezone.now()
-    is_interrupted = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
-    is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=now - NEVER_BEGUN_AFTER)
-    unfinished = Answer.objects.filter(status__in=(Answer.Status.PENDING, Answer.Status.GENERATING))
-    closed = unfinished.filter(is_interrupted | is_never_begun).update(
-        status=Answer.Status.FAILED, lease=None, error=str(INTERRUPTED), completed_at=now
-    )
-    stopped = Answer.objects.filter(is_interrupted, status=Answer.Status.STOPPED)
+    interrupted = Answer.objects.interrupted()
+    closed = interrupted.unfinished().fail(str(INTERRUPTED))
+    stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
         # Its process died before it could save the text.
         text = text_of(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
-            lease=None, text=text, notice=str(STOPPED), completed_at=now
+            lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()
         )
-    StreamedEvent.objects.filter(answer__completed_at__lt=now - EVENTS_KEPT).delete()
+    StreamedEvent.objects.filter(answer__completed_at__lt=timezone.now() - EVENTS_KEPT).delete()
     return closed

@@ -19,7 +19,6 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from chat.models import Answer, StreamedEvent
 from chat.streaming import payloads, writing
@@ -55,7 +54,7 @@ async def follow(
     if run is None or run.loop is not asyncio.get_running_loop():
         # Shielded: what is leased must be written, also when the reader leaves in this very moment.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_begin(answer_id, may_return, caller)))
+            run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
@@ -71,7 +70,7 @@ async def follow(
             yield event
 
 
-async def _begin(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
+async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
     """The generation, if it was for this process to begin."""
     run = await in_database(writing.acquire, answer_id)
     if run is not None:
@@ -94,7 +93,7 @@ async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
 
 async def stop(answer_id: uuid.UUID) -> None:
     """Stop the generation, in whichever process it runs; its text so far is kept."""
-    await in_database(_mark_stopped, answer_id)
+    await in_database(Answer.objects.stop, answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
         run.cancel()
@@ -166,7 +165,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
             # The events are gone (old), or the answer was closed without one.
-            yield await in_database(_outcome, answer)
+            yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:
             async for event in follow(answer_id, after if not attempt else f"{attempt}-{position}"):
@@ -190,14 +189,15 @@ def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[An
         is_alive=Q(heartbeat_at__gte=Now() - Answer.SILENT_AFTER),
         is_followed=Q(followed_at__gte=Now() - FOLLOWED_EVERY),
     ).get(pk=answer_id)
-    if not answer.is_finished and not answer.is_followed:
+    if not answer.is_finished and not answer.is_followed:  # type: ignore[attr-defined]  # annotated
         Answer.objects.filter(pk=answer_id).update(followed_at=Now())
     if answer.attempts != attempt:
         position = 0
-    return answer, bool(answer.is_alive), list(answer.events.filter(attempt=answer.attempts, sequence__gt=position))
+    is_alive = bool(answer.is_alive)  # type: ignore[attr-defined]  # annotated
+    return answer, is_alive, list(answer.events.filter(attempt=answer.attempts, sequence__gt=position))
 
 
-def _outcome(answer: Answer) -> StreamedEvent:
+def _build_last_event(answer: Answer) -> StreamedEvent:
     """The last event of an answer whose events were deleted."""
     last = StreamedEvent(answer=answer, attempt=answer.attempts, sequence=10**6)
     if answer.status == Answer.Status.FAILED:
@@ -205,11 +205,3 @@ def _outcome(answer: Answer) -> StreamedEvent:
     else:
         last.name, last.payload = "completed", payloads.completed(answer, answer.citations.all())
     return last
-
-
-def _mark_stopped(answer_id: uuid.UUID) -> None:
-    Answer.objects.filter(pk=answer_id, status=Answer.Status.PENDING).update(
-        status=Answer.Status.STOPPED, completed_at=timezone.now()
-    )
-    # The writer, wherever it is, sees at its next heartbeat that it has to stop; the lease stays, so that it can save.
-    Answer.objects.filter(pk=answer_id, status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)

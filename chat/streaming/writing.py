@@ -25,18 +25,16 @@ from django.utils.translation import gettext as _
 
 from chat import budgets
 from chat.answering import pipeline, writers
-from chat.conversations import rights
-from chat.conversations.history import turns_before
+from chat.conversations.history import list_turns_before
 from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
-from chat.streaming.asking import filters_of
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
-from core import deadline, jobs
-from core.database import IS_NOT_WAITING, NOT_WAITING, fetch, statements_within
+from core import deadline
+from core.database import NOT_WAITING, fetch, statements_within
 from core.threads import in_database
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -54,7 +52,6 @@ SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 # For finding an earlier answer that serves again.
 LOOK_UP_SECONDS = 2.0
 
-_UNFINISHED = (Answer.Status.PENDING, Answer.Status.GENERATING)
 _RENEW = (
     "UPDATE chat_answer SET heartbeat_at = statement_timestamp() "
     f"WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) AND {NOT_WAITING} "
@@ -68,17 +65,15 @@ _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Wea
 
 
 def acquire(answer_id: uuid.UUID) -> Run | None:
-    """The answer, leased, if it waits or its writer is dead; it stays PENDING until its turn."""
-    rows = Answer.objects.filter(IS_NOT_WAITING, status__in=_UNFINISHED).order_by()
-    joined = rows.select_related("conversation__owner", "collection", "document__collection")
-    answer = jobs.acquire_lease(joined, answer_id, status=Answer.Status.PENDING, text="", error="")
+    """Return the run of an answer that waits or whose writer is dead, or None if there is no such answer."""
+    answer = Answer.objects.acquire(answer_id)
     if answer is None:
         return None
     try:
-        filters = filters_of(answer)
+        filters = answer.filters()
     except InvalidQuery:
         filters = SearchFilters()
-    return Run(answer, filters, turns_before(answer))
+    return Run(answer, filters, list_turns_before(answer))
 
 
 def start(run: Run) -> None:
@@ -140,7 +135,7 @@ def _so_far(run: Run, notice: str) -> Completed:
 
 async def _publish(run: Run, started: float) -> None:
     """Publish the events except the last one, and record their content in the run."""
-    async with aclosing(_events(run)) as events:
+    async with aclosing(_generate_events(run)) as events:
         async for event in events:
             milliseconds = (time.perf_counter() - started) * 1000
             match event:
@@ -167,13 +162,13 @@ async def _publish(run: Run, started: float) -> None:
                     run.outcome = event
 
 
-async def _events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
+async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
     answer = run.answer
     if not run.filters.collections:
         yield Failed(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer = await in_database(lambda: writers.writer_for(rights.asker_of(answer), answer.model))
+        writer = await in_database(lambda: writers.writer_for(answer.asker, answer.model))
     except LookupError:
         yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
@@ -241,7 +236,7 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
                 run.tell("queued", {"place": place})
                 published = place
             await changed.wait()
-        await in_database(_begin, run.answer)
+        await in_database(run.answer.begin)
         ADMISSION.begin(run.answer.pk)
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
@@ -250,11 +245,6 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
         yield
     finally:
         ADMISSION.leave(run.answer.pk)
-
-
-def _begin(answer: Answer) -> None:
-    """Set the answer to GENERATING, unless it was stopped meanwhile: then its heartbeat ends it."""
-    answer.held().filter(IS_NOT_WAITING, status=Answer.Status.PENDING).update(status=Answer.Status.GENERATING)
 
 
 # Its end ------------------------------------------------------------------------------------------------------------
@@ -282,7 +272,7 @@ async def _end(run: Run) -> None:
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
             else:
-                await in_database(saving.give_up, run.answer, last.payload["message"])
+                await in_database(run.answer.give_up, last.payload["message"])
     run.publish(last)
     _forget(run)
 
@@ -301,10 +291,9 @@ async def leave_to_others(seconds: float) -> None:
 
 
 async def _hand_over(run: Run) -> None:
-    """Let the next reader, in another process, begin the answer anew at once."""
-    free = {"status": Answer.Status.PENDING, "lease": None, "heartbeat_at": None}
+    """Let the next reader, in another process, begin the answer again at once."""
     try:
-        await in_database(run.answer.held().filter(status__in=_UNFINISHED).update, **free)
+        await in_database(run.answer.hand_over)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
     else:
@@ -383,7 +372,7 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
 def _store_at_once(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     by_lease = {run.answer.lease: run for run in snapshots}
     with transaction.atomic():
-        renewed = fetch(_RENEW, [list(by_lease), list(_UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
+        renewed = fetch(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
         followed = {by_lease[token]: is_followed for token, is_followed in renewed}
         saving.store([event for run in followed for event in run.events[run.stored : snapshots[run]]])
     for run in followed:

@@ -23,6 +23,7 @@ from chat.pages.rendering import answer_html
 from chat.types import Completed
 from core import deadline
 from core.admin_base import PageAdmin, badge
+from core.user_types import AnyUser
 from evaluation import gates
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import scope
@@ -31,7 +32,8 @@ from evaluation.runs.measurement import Reply, reply_to
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights import filters_for, source_collections
+from retrieval.rights.search_filters import filters_for
+from retrieval.rights.staff import source_collections
 from retrieval.types import SearchFilters
 
 QUESTIONS = 3
@@ -160,7 +162,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
 
 
-def _suggest_questions(user: Any, collection: Collection) -> list[str]:
+def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
     """Questions of the collection's evaluation sets; without any, unanswered ones."""
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])

@@ -24,7 +24,7 @@ from evaluation.dashboard.scope import DashboardScope
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import MINILM, current_calibration
 from retrieval.models import Collection, Document
-from retrieval.rights import narrowing_key
+from retrieval.rights.search_filters import narrowing_key
 from retrieval.text.questions import normalize
 
 if TYPE_CHECKING:

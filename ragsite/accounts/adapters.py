@@ -14,6 +14,7 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -45,7 +46,7 @@ class AccountAdapter(DefaultAccountAdapter):
             return False
         return settings.SIGN_UP == "domain" or invitations.pending(request) is not None
 
-    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> Any:
         invitation = getattr(form, "invitation", None)
         if invitation is None:
             return super().save_user(request, user, form, commit)
@@ -61,7 +62,7 @@ class AccountAdapter(DefaultAccountAdapter):
         # Counting is the backend's. What a password alone does not prove is asked by the stages after it.
         request.stages_follow = True  # type: ignore[attr-defined]
 
-    def pre_login(self, request: HttpRequest, user: Any, **options: Any) -> HttpResponse | None:
+    def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
         response: HttpResponse | None = super().pre_login(request, user, **options)
         sociallogin = (options["signal_kwargs"] or {}).get("sociallogin")
         if response is not None:
@@ -76,7 +77,7 @@ class AccountAdapter(DefaultAccountAdapter):
             user.refresh_from_db()
         return response
 
-    def post_login(self, request: HttpRequest, user: Any, **options: Any) -> HttpResponse:
+    def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
             # A number of seconds would begin anew whenever the session is saved.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))

@@ -23,13 +23,15 @@ from django.utils.translation import ngettext_lazy
 
 from chat.conversations.rights import open_to, why_answer
 from chat.models import Answer, ApprovedAnswer
+from core.user_types import AnyUser
 from evaluation.dashboard.gaps import unanswered
 from evaluation.dashboard.scope import DEFAULT_DAYS, scope
 from ragsite.accounts.sign_in import is_missing
 from ragsite.operations.readiness import queues
 from ragsite.processes import local_model
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
-from retrieval.rights import source_collections, why_collection, why_document
+from retrieval.rights.reasons import why_collection, why_document
+from retrieval.rights.staff import source_collections
 
 # What curators open every day, in this order; everything else is for experts.
 DAILY = (
@@ -124,7 +126,7 @@ class AccountsAdminSite(AdminSite):
 _SUBJECTS = ("document", "collection", "answer")
 
 
-def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Answer:
+def _subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
     """The object whose visibility is explained. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
@@ -142,7 +144,7 @@ def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Ans
     return found
 
 
-def _waiting(user: Any) -> list[tuple[str, str]]:
+def _waiting(user: AnyUser) -> list[tuple[str, str]]:
     """The user's open tasks, each a sentence and an address: failures first, then unanswered questions, then due
     reviews.
     """

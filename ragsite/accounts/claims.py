@@ -12,7 +12,7 @@ from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
@@ -97,12 +97,12 @@ def local_administrators() -> QuerySet[Any]:
     return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
 
 
-def is_last_local_administrator(user: Any) -> bool:
+def is_last_local_administrator(user: User) -> bool:
     administrators = local_administrators()
     return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
 
 
-def is_forgotten(user: Any) -> bool:
+def is_forgotten(user: User) -> bool:
     """Whether the account is opened only by the provider, which has not done so for OIDC_KEY_DAYS: the site is not told
     when the provider removes a person.
     """
@@ -113,7 +113,7 @@ def is_forgotten(user: Any) -> bool:
     return bool(seen_at < long_ago) and SocialAccount.objects.filter(user=user).exists()
 
 
-def apply_claims(user: Any, claims: Claims) -> None:
+def apply_claims(user: User, claims: Claims) -> None:
     """Give ``user`` what the claims say, and take away what earlier claims gave and these do not."""
     with transaction.atomic():
         # Superusers too, so that two of them cannot both be taken for not the last.
@@ -124,7 +124,7 @@ def apply_claims(user: Any, claims: Claims) -> None:
         _apply_staff(user, given, claims)
 
 
-def _apply_groups(user: Any, given: ClaimedRights, claims: Claims) -> None:
+def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
     if claims.groups_left_out:
         logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
     wanted = _groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
@@ -150,7 +150,7 @@ def _groups(names: frozenset[str]) -> set[Group]:
     return set(Group.objects.filter(name__in=names))
 
 
-def _apply_staff(user: Any, given: ClaimedRights, claims: Claims) -> None:
+def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
     # No group has an empty name, so that a setting that is empty names nobody.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:

@@ -14,6 +14,7 @@ from allauth.account.forms import (
 from allauth.core import context
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.forms import BooleanField, Form
@@ -72,7 +73,7 @@ class _Revokes(Form):
     programs that were let in.
     """
 
-    user: Any
+    user: User | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,6 +90,8 @@ class _Revokes(Form):
     def save(self) -> None:
         with transaction.atomic():
             super().save()  # type: ignore[misc]
+            if self.user is None:
+                return
             if self.cleaned_data.get("revoke_keys"):
                 for key in ApiKey.objects.usable().filter(user=self.user):
                     key.revoke()
@@ -110,7 +113,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 class _LimitedCode:
     """Counts wrong codes as wrong passwords are counted, in the database and for all processes."""
 
-    user: Any
+    user: User
 
     def clean_code(self) -> str:
         caller = sign_in_limits.caller_of(context.request, f"second factor of {self.user.pk}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -26,7 +25,7 @@ def pending(request: HttpRequest | None) -> Invitation | None:
     return _open().filter(pk=pk).first() if pk is not None else None
 
 
-def accept(invitation: Invitation, user: Any) -> bool:
+def accept(invitation: Invitation, user: User) -> bool:
     """Mark the invitation as used and give its groups. False if it was used, withdrawn or expired meanwhile."""
     if not _open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -44,7 +45,7 @@ def digest_of(secret: str) -> str:
 
 @transaction.atomic
 def issue_key(
-    user: Any,
+    user: User,
     name: str,
     scopes: Iterable[Scope],
     *,

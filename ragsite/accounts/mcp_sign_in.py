@@ -23,6 +23,7 @@ from allauth.idp.oidc.internal.clientkit import is_redirect_uri_allowed
 from allauth.idp.oidc.internal.resources import get_resources
 from allauth.idp.oidc.models import Client, Token
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest, ValidationError
 from django.db import DataError, transaction
 from django.db.models import Max, QuerySet
@@ -43,6 +44,7 @@ from rest_framework.request import Request
 from chat.api.mcp import McpView
 from core.jobs import sweeping
 from core.key_limits import KeyLimits, Scope, set_limits
+from core.users import account_of
 from ragsite.accounts.claims import is_forgotten
 from ragsite.accounts.keys import PREFIX, KeyAuthentication
 from ragsite.operations.audit_log import record
@@ -208,14 +210,14 @@ def forget_programs(**_options: Any) -> None:
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
-def programs_of(user: Any) -> QuerySet[Client]:
+def programs_of(user: User) -> QuerySet[Client]:
     """The programs that the user has let in, by name; ``used_at`` is when the newest token of each was issued."""
     let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
     programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
     return programs
 
 
-def revoke_for(user: Any, client_id: str) -> None:
+def revoke_for(user: User, client_id: str) -> None:
     """Refuse the program to the user from its next request on."""
     if Token.objects.filter(user=user, client_id=client_id).delete()[0]:
         record("program.revoked", user, client=client_id)
@@ -224,7 +226,7 @@ def revoke_for(user: Any, client_id: str) -> None:
 @login_required
 @require_POST
 def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
-    revoke_for(request.user, client_id)
+    revoke_for(account_of(request), client_id)
     return redirect("account_overview")
 
 

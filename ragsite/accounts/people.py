@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import SESSION_KEY, get_user_model
+from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -24,7 +25,7 @@ from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations.audit_log import as_json, person_of, record
 
 
-def person_file(user: Any, name: str) -> JsonResponse:
+def person_file(user: User, name: str) -> JsonResponse:
     """All that is kept about the person, as a file to download; the audit log records it."""
     record("person.exported", user)
     attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -32,7 +33,7 @@ def person_file(user: Any, name: str) -> JsonResponse:
     return JsonResponse(person_as_json(user), json_dumps_params=options, headers=attachment)
 
 
-def person_as_json(user: Any) -> dict[str, Any]:
+def person_as_json(user: User) -> dict[str, Any]:
     entries = AuditEntry.objects.filter(Q(actor__user_id=user.pk) | Q(object_person__user_id=user.pk))
     conversations = Conversation.objects.filter(owner=user).order_by("created_at").prefetch_related("answers__feedback")
     return {
@@ -63,7 +64,7 @@ def person_as_json(user: Any) -> dict[str, Any]:
     }
 
 
-def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
+def _entry(entry: AuditEntry, user: User) -> dict[str, Any]:
     """An entry about the person, without the names of others and of documents."""
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
@@ -71,11 +72,11 @@ def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
     return told
 
 
-def _rows(model: type[Model], user: Any, *names: str, **renamed: F) -> list[dict[str, Any]]:
+def _rows(model: type[Model], user: User, *names: str, **renamed: F) -> list[dict[str, Any]]:
     return list(model._default_manager.filter(user=user).order_by("pk").values(*names, **renamed))
 
 
-def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
+def _conversation(conversation: Conversation, user: User) -> dict[str, Any]:
     answers = list(conversation.answers.all())
     withheld = withheld_from(user, answers)
     return {
@@ -109,7 +110,7 @@ class LastAdministrator(Exception):
 
 
 @transaction.atomic
-def erase_person(user: Any) -> None:
+def erase_person(user: User) -> None:
     """Delete the account and personal data, and replace the name in the audit log.
 
     Raises: LastAdministrator.

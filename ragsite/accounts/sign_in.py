@@ -10,13 +10,14 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from core.audit_signal import tell
+from core.user_types import AnyUser
 from ragsite.accounts import sign_in_limits
 from ragsite.accounts.sign_in_limits import refuse
 
@@ -78,7 +79,7 @@ def _allowance_of(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
     return allowance
 
 
-def may_use_password(user: Any) -> bool:
+def may_use_password(user: User) -> bool:
     """Without LOCAL_PASSWORDS superusers alone may, so that the site can be administered when the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
@@ -87,12 +88,12 @@ def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
     return bool(get_adapter().is_mfa_enabled(user))
 
 
-def is_missing(user: Any) -> bool:
+def is_missing(user: AnyUser) -> bool:
     """Whether this member of the staff must set up a second factor before the admin opens."""
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
-def programs_let_in(user: Any) -> Any:
+def programs_let_in(user: User) -> Any:
     """The programs that the user has let in, by name. Without MCP_SIGN_IN there are none, nor their tables."""
     if not settings.MCP_SIGN_IN:
         return ()

@@ -15,6 +15,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -26,6 +27,7 @@ from requests import RequestException
 
 from chat.budgets import budget_of
 from core.key_limits import Scope
+from core.users import account_of
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
@@ -59,7 +61,7 @@ class PasswordResetView(views.PasswordResetView):
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
     """The account of the one who asks."""
-    user: Any = request.user
+    user = account_of(request)
     return render(
         request,
         "account/overview.html",
@@ -139,7 +141,7 @@ class KeyForm(forms.Form):
         initial=90,
     )
 
-    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user = user
         readable = Collection.objects.readable_by(user).in_service()
@@ -191,7 +193,7 @@ class EraseForm(forms.Form):
 
     name = forms.CharField(label=_("Your account's name, to confirm"))
 
-    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user = user
 
@@ -207,7 +209,7 @@ class EraseForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def data(request: HttpRequest) -> HttpResponse:
     """What is kept, and the form that erases it."""
-    form = EraseForm(request.POST or None, user=request.user)
+    form = EraseForm(request.POST or None, user=account_of(request))
     if request.method == "POST" and form.is_valid():
         try:
             erase_person(get_user_model()._default_manager.get(username=request.user.get_username()))
@@ -223,4 +225,4 @@ def data(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def export(request: HttpRequest) -> HttpResponse:
-    return person_file(request.user, "my-data.json")
+    return person_file(account_of(request), "my-data.json")

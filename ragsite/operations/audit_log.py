@@ -11,7 +11,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.db import connection, transaction
 from django.db.models import Model, QuerySet
@@ -21,10 +21,11 @@ from django.utils import timezone
 from chat.models import Answer, Conversation, QuestionBudget
 from core.api.callers import address_of
 from core.audit_signal import happened
+from core.user_types import AnyUser
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations import logs
 from retrieval.models import Collection, CollectionGrant
-from retrieval.rights import seen_whole_by
+from retrieval.rights.staff import seen_whole_by
 
 _API = ("/api/", "/v1/")
 # Models whose rows are named by a person's name or address.
@@ -58,7 +59,7 @@ def _origin() -> dict[str, Any]:
         return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}
     user, key = getattr(request, "user", None), getattr(request, "auth", None)
     return {
-        "actor": person_of(user) if getattr(user, "is_authenticated", False) else None,
+        "actor": person_of(user),
         "key": key.public_id if isinstance(key, ApiKey) else "",
         "via": AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
         "address": address_of(request)[:60],
@@ -69,9 +70,9 @@ def _id(subject: Model | None) -> str:
     return str(subject.pk) if subject is not None and subject.pk is not None else ""
 
 
-def person_of(user: Any) -> AuditPerson | None:
+def person_of(user: AnyUser | None) -> AuditPerson | None:
     """The row that represents the user in the log, with the user's present name; None for a visitor."""
-    if user is None or user.pk is None:
+    if user is None or not user.is_authenticated or user.pk is None:
         return None
     name = user.get_username()[:200]
     person, _is_new = AuditPerson.objects.get_or_create(user_id=user.pk, defaults={"name": name})
@@ -112,12 +113,12 @@ AGAIN_AFTER = {
 
 
 @receiver(user_logged_in, dispatch_uid="audit.signed_in")
-def _signed_in(user: Any, **_: Any) -> None:
+def _signed_in(user: User, **_: Any) -> None:
     record("sign_in.succeeded", user)
 
 
 @receiver(user_logged_out, dispatch_uid="audit.signed_out")
-def _signed_out(user: Any, **_: Any) -> None:
+def _signed_out(user: User, **_: Any) -> None:
     if user is not None:
         record("sign_in.ended", user)
 
@@ -166,7 +167,7 @@ def delete_old_entries() -> int:
     return deleted
 
 
-def may_read_labels(user: Any) -> bool:
+def may_read_labels(user: AnyUser) -> bool:
     """Whether ``user`` may read the names of objects, which include document titles of all collections."""
     return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, admin_link, count_deletion
+from core.users import account_of
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import upload_context
@@ -22,7 +23,7 @@ from retrieval.admin.grants import GrantInline, may_manage
 from retrieval.documents.drafts.editing import draft_of, reason_not_to_change
 from retrieval.gates import documents_are_guarded
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
-from retrieval.rights import entrust
+from retrieval.rights.staff import entrust
 
 
 class InServiceChangeList(ChangeList):
@@ -136,7 +137,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         with transaction.atomic():
             super().save_model(request, obj, form, change)
             if not change:
-                entrust(obj, request.user)
+                entrust(obj, account_of(request))
             if not change or "text_search_configuration" not in form.changed_data:
                 return
             number = requeue_all(obj.documents.all())

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from core.users import is_superuser
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights import seen_whole_by
+from retrieval.rights.staff import seen_whole_by
 
 if TYPE_CHECKING:
     pass

@@ -8,6 +8,7 @@ from django.core.validators import RegexValidator
 from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
+from core.user_types import AnyUser
 from retrieval.documents import formats
 from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.documents.submission import read_upload
@@ -47,7 +48,7 @@ class FilesField(forms.FileField):
         return [super(FilesField, self).clean(file, initial) for file in files if file]
 
 
-def upload_context(user: Any, collection: Collection | None = None) -> dict[str, Any]:
+def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[str, Any]:
     """The context of a form for files: the collections that ``user`` may add documents to, or just one."""
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}
@@ -100,7 +101,7 @@ class UploadForm(forms.Form):
         help_text=_('A JSON object for all of them, such as {"department": "sales"}.'),
     )
 
-    def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: AnyUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["collection"].queryset = Collection.objects.curated_by(user)  # type: ignore[attr-defined]
 

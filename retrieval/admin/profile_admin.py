@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import admin_link, badge
 from core.dataclass_json import to_json
+from core.user_types import AnyUser
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Publication, SearchProfile, SearchProfileVersion
@@ -32,7 +33,7 @@ from retrieval.profile_settings import (
     ProfileSettings,
     from_json,
 )
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 from retrieval.search.metadata_filters import validated_metadata
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profile_comparison import compare
@@ -256,7 +257,7 @@ class PlaygroundForm(forms.Form):
         widget=forms.NumberInput(attrs={"placeholder": _("as the profile says")}),
     )
 
-    def __init__(self, *args: Any, user: object, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: AnyUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
 

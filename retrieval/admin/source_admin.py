@@ -22,13 +22,14 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, admin_link, badge
+from core.user_types import AnyUser
 from retrieval.admin.curated import CollectionFilter, CuratedAdmin
 from retrieval.admin.document_forms import MetadataField
 from retrieval.documents.drafts.editing import reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, Source
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights import source_collections
+from retrieval.rights.staff import source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import save_source, store_options, warn_of_removed_secret
@@ -42,7 +43,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     """The base of the form of each kind; see ``form_of``."""
 
     kind: type[Connector]
-    user: Any
+    user: AnyUser
 
     class Meta:
         model = Source
@@ -83,7 +84,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             store_options(self.instance, self.kind, options)
 
 
-def form_of(kind: type[Connector], user: Any, *, is_new: bool) -> type[SourceForm]:
+def form_of(kind: type[Connector], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
     """The form of a source of this kind. The collection cannot be changed, because its documents are there."""
     fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})

@@ -24,7 +24,8 @@ from core.api.schema import ANY_TEXT
 from core.dataclass_json import to_json
 from core.exceptions import DiskFull
 from core.key_limits import Scope
-from core.users import is_staff_with
+from core.user_types import AnyUser
+from core.users import account_of, is_staff_with
 from retrieval.api.serializers import (
     CollectionSerializer,
     DocumentSerializer,
@@ -37,7 +38,8 @@ from retrieval.documents.drafts.editing import changing
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
-from retrieval.rights import entrust, filters_for
+from retrieval.rights.search_filters import filters_for
+from retrieval.rights.staff import entrust
 from retrieval.search.pipeline import place_to_search, search
 from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page
@@ -234,11 +236,11 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
             collection = serializer.save()
         except IntegrityError:
             raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
-        entrust(collection, self.request.user)
+        entrust(collection, account_of(self.request))
         serializer.instance = with_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
 
 
-def with_totals(collections: QuerySet[Collection], user: object) -> QuerySet[Collection]:
+def with_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
     """``collections`` with ``document_total`` and ``passage_total`` of what ``user`` may read; one count is not joined
     into the other.
     """

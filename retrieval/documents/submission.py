@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _t
 from core import disk
 from core.exceptions import FilesUnavailable, RagsiteError
 from core.jobs import enqueue_on_commit
+from core.user_types import AnyUser
 from retrieval import backends
 from retrieval.documents import formats
 from retrieval.documents.deletion import forget_files
@@ -143,7 +144,7 @@ class Submission:
     changed: bool
 
 
-def set_added_by(submission: Submission, user: Any) -> None:
+def set_added_by(submission: Submission, user: AnyUser) -> None:
     """Record who added the document if no user is recorded; a new version keeps the first user."""
     if submission.changed and getattr(user, "pk", None) is not None:
         Document.objects.filter(pk=submission.document.pk, added_by=None, origin=None).update(added_by=user)

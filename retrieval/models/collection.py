@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
@@ -9,6 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.key_limits import limits_of
+from core.user_types import AnyUser
 from core.users import groups_of, is_active, is_superuser
 
 
@@ -63,7 +62,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
     A draft's working copy has the rights of the collection that it is a draft of, for those who may curate that one.
     """
 
-    def readable_by(self, user: object) -> CollectionQuerySet:
+    def readable_by(self, user: AnyUser) -> CollectionQuerySet:
         """Collections whose passages may be shown to ``user``, but for documents that are narrowed to others.
 
         Of a user who came with an API key that is limited to some collections, none but those.
@@ -79,27 +78,27 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         in_service = Q(draft=None) & (Q(visibility__in=seen) | _granted(user, *CollectionGrant.Role))
         return within_key.filter(in_service | _open_to(user, *CURATING, path="draft__collection__"))
 
-    def curated_by(self, user: object) -> CollectionQuerySet:
+    def curated_by(self, user: AnyUser) -> CollectionQuerySet:
         """Collections whose documents ``user`` may change, as far as the model permissions go."""
         return self._open_to(user, *CURATING)
 
-    def granted_to(self, user: object, *roles: str) -> CollectionQuerySet:
+    def granted_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
         """Those in which a grant gives ``user`` one of the roles."""
         granted = Q(draft=None) & _granted(user, *roles) | _granted(user, *roles, path="draft__collection__")
         return self._within_key_of(user).filter(granted)
 
-    def managed_by(self, user: object) -> CollectionQuerySet:
+    def managed_by(self, user: AnyUser) -> CollectionQuerySet:
         """Collections whose settings and grants ``user`` may change, as far as the model permissions go."""
         return self._open_to(user, CollectionGrant.Role.MANAGER)
 
-    def _open_to(self, user: object, *roles: str) -> CollectionQuerySet:
+    def _open_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
         within_key = self._within_key_of(user)
         if is_superuser(user):
             return within_key
         open_to = Q(draft=None) & _open_to(user, *roles) | _open_to(user, *roles, path="draft__collection__")
         return within_key.filter(open_to)
 
-    def _within_key_of(self, user: object) -> CollectionQuerySet:
+    def _within_key_of(self, user: AnyUser) -> CollectionQuerySet:
         limits = limits_of(user)
         return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
@@ -108,7 +107,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return self.filter(draft=None)
 
 
-def _granted(user: Any, *roles: str, path: str = "") -> Q:
+def _granted(user: AnyUser, *roles: str, path: str = "") -> Q:
     """That ``user``, or a group of theirs, has one of the roles in the collection at ``path``."""
     if not is_active(user):
         return Q(pk__in=[])
@@ -116,7 +115,7 @@ def _granted(user: Any, *roles: str, path: str = "") -> Q:
     return Q(**{f"{path}pk__in": held.values("collection")})
 
 
-def _open_to(user: Any, *roles: str, path: str = "") -> Q:
+def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
     """That ``user`` has one of the roles in the collection at ``path``. Staff have them all where no grant is asked."""
     granted = _granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):

@@ -4,71 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models, transaction
-from django.db.models import F, Func, Q, TextField, Value
-from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
-from django.db.models.lookups import In
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.jobs import Job
-from core.users import groups_of, is_active, is_superuser, user_key
-from retrieval.models.collection import CURATING, Collection
+from core.user_types import AnyUser
+from core.users import user_key
+from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain, summarise
+from retrieval.models.narrowing import is_narrowed, readers_for, seen_by
 from retrieval.models.webhook import Webhook, announce
-from retrieval.types import Reader
-
-# Documents that their metadata narrow to groups: who sees them.
-#
-# Under the key that DOCUMENT_GROUPS_KEY names stands the name of a group, or a list of such. Whatever else stands
-# there names nobody, so that the document is hidden. Without the key, everybody sees it who may read its collection.
-
-
-def readers_for(user: Any) -> tuple[Reader, ...]:
-    """``user`` as a reader of narrowed documents; empty for a superuser, who sees them all.
-
-    Whoever may curate a collection sees all of its documents: they could take away what narrows them.
-    """
-    if is_superuser(user):
-        return ()
-    if not is_active(user):
-        return (Reader(),)
-    # Without the permission, staff curate no more than what is granted to them.
-    is_curator = user.pk is not None and user.is_staff and user.has_perm("retrieval.change_document")
-    collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
-    return (
-        Reader(
-            groups=tuple(groups_of(user).order_by("name").values_list("name", flat=True)),
-            collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
-        ),
-    )
-
-
-def is_narrowed(path: str = "") -> Q:
-    """That the document at ``path`` is narrowed."""
-    return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
-
-
-def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
-    """That each of the readers may see the document at ``path``, as far as that is narrowed."""
-    condition = Q()
-    for reader in readers:
-        seen = ~is_narrowed(path)
-        if reader.groups:
-            named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
-            kind = Func(named, function="jsonb_typeof", output_field=TextField())
-            # The names are looked for among the keys of an object, too.
-            seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
-        if reader.collections:
-            seen |= Q(**{f"{path}collection__in": reader.collections})
-        condition &= seen
-    return condition
 
 
 class RecognisedPage(models.Model):
@@ -104,7 +54,7 @@ def upload_path(document: Document, filename: str) -> str:
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
-    def readable_by(self, user: object) -> DocumentQuerySet:
+    def readable_by(self, user: AnyUser) -> DocumentQuerySet:
         """Documents that ``user`` may read at this moment."""
         return self.filter(seen_by(readers_for(user)), collection__in=Collection.objects.readable_by(user))
 

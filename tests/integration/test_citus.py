@@ -23,7 +23,7 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.distribution import count_vector_indexes, nodes
 from retrieval.index.vector_index import index_name, indexed_distance, scan_settings
 from retrieval.models import Chunk, Collection, Document, Visibility
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from tests.support import cluster
 from tests.support.databases import database

@@ -16,7 +16,7 @@ from evaluation.models.evaluation_set import asked
 from ragsite.processes.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from tests.support.databases import database
 from tests.support.demo import make_demo_database
 

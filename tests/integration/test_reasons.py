@@ -8,7 +8,7 @@ from chat.conversations.rights import why_answer
 from chat.models import Answer, Conversation
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Collection, CollectionGrant, Draft, Visibility
-from retrieval.rights import why_collection, why_document
+from retrieval.rights.reasons import why_collection, why_document
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from chat.answering.checking.citations import find_markers
-from chat.conversations import reach
+from chat.conversations import rights
 from chat.conversations.history import fill_in_behind
 from chat.models import Answer, Citation
 from chat.streaming import asking, streams
@@ -90,6 +90,6 @@ def client_of(user=None, visitor=""):
         client.force_login(user)
     if visitor:
         session = client.session
-        session[reach.VISITOR_KEY] = visitor
+        session[rights.VISITOR_KEY] = visitor
         session.save()
     return client

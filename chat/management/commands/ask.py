@@ -18,7 +18,7 @@ from chat.streaming.asking import checked
 from chat.types import AnswerDraft, AnswerToken, Completed, Failed
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.types import SearchFilters
 
 # What a question that is not saved has no use for.

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from core.dataclass_json import to_json
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.trace import Hit, SearchTrace, StageStatus, hit_as_json
 from retrieval.types import SILENT, SearchMethod

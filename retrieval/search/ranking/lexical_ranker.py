@@ -16,7 +16,7 @@ from core.database import fetch
 from retrieval.index.term_statistics import analysed_by, lexemes_of
 from retrieval.models import Chunk
 from retrieval.protocols import Ranker
-from retrieval.rights import document_condition, restrict
+from retrieval.rights.search_filters import document_condition, restrict
 from retrieval.search.ranking.lexical_query import ROUNDING, LexicalQuery, build_queries, candidates, rarest
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout

@@ -26,7 +26,7 @@ from retrieval.index.term_statistics import passages_in
 from retrieval.index.vector_index import exact_distance, indexed_distance, scan_settings
 from retrieval.models import Embedder
 from retrieval.protocols import Ranker
-from retrieval.rights import document_condition
+from retrieval.rights.search_filters import document_condition
 from retrieval.search.ranking.lexical_query import chunk_condition
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout

@@ -20,7 +20,7 @@ from rapidfuzz.process import cdist
 from retrieval.index import embedder_choice
 from retrieval.index.term_statistics import by_configuration, frequencies_in, lexemes_of, passages_in, tokens_of
 from retrieval.models import Chunk, Document
-from retrieval.models.document import seen_by
+from retrieval.models.narrowing import seen_by
 from retrieval.search.ranking.tsquery import MatchesTsQuery, quote
 from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, identifiers, inverse_document_frequency

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chat.conversations import reach
+from chat.conversations import rights
 from chat.models import Answer, Conversation
 from tests.support.keys import key_of
 
@@ -47,7 +47,7 @@ def browser():
     def browse(name):
         client = APIClient(raise_request_exception=False)
         session = client.session
-        session[reach.VISITOR_KEY] = name
+        session[rights.VISITOR_KEY] = name
         session.save()
         return client
 

@@ -19,7 +19,7 @@ from core.jobs import sweeping
 from evaluation.runs.measurement import reply_to
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
-from retrieval.rights import filters_for
+from retrieval.rights.search_filters import filters_for
 from retrieval.search.profiles.profiles import active_profile
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,7 +5,7 @@ import re
 
 import pptx
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db import connection
 
 from chat.models import Answer
@@ -15,7 +15,7 @@ from chat.streaming.payloads import completed
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 from tests.support.asking import answered, client_of
@@ -213,7 +213,8 @@ def test_scores_are_asked_for_until_they_are_there_and_one_that_fails_is_announc
 def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(library, staff, settings):
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     mine, theirs, repeating = answered(QUESTION), answered(QUESTION), answered(QUESTION)
-    Answer.objects.filter(pk=theirs.pk).update(conversation=asking.begin("q", user=None, visitor="b-2").conversation)
+    of_visitor = asking.begin("q", user=AnonymousUser(), visitor="b-2").conversation
+    Answer.objects.filter(pk=theirs.pk).update(conversation=of_visitor)
     for repeated, readers in (
         (mine, (client_of(staff), client_of(visitor="browser-1"))),
         (theirs, (client_of(staff),)),

@@ -6,7 +6,7 @@ import pytest
 
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.e5 import find_weights
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.asking import answered

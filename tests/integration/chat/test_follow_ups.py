@@ -6,10 +6,10 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
-from chat.conversations import reach
-from chat.conversations.history import turns_before
+from chat.conversations import rights
+from chat.conversations.history import list_turns_before
 from chat.models import Answer
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import built_in_profile
 from retrieval.types import SearchMethod, Turn
@@ -65,7 +65,7 @@ async def test_the_stream_says_so_before_the_answer(library):
     answer, _ = await ask("and its price?", conversation_id=before.conversation_id)
     client = AsyncClient()
     session = await sync_to_async(lambda: client.session)()
-    session[reach.VISITOR_KEY] = "browser-1"
+    session[rights.VISITOR_KEY] = "browser-1"
     await session.asave()
     client.cookies["sessionid"] = session.session_key
     streamed = []
@@ -150,8 +150,8 @@ def test_the_last_answered_turns_are_remembered(library):
         Answer.objects.filter(pk=answer.pk).update(status=status, text=f"answer {number}", refused=number == 3)
     begin("of another")
     last = begin("last", conversation_id=first.conversation_id)
-    assert turns_before(last) == (Turn("2", "answer 0"), Turn("4", "answer 2"), Turn("5", ""))
-    assert turns_before(later[2]) == (Turn("2", "answer 0"),)
+    assert list_turns_before(last) == (Turn("2", "answer 0"), Turn("4", "answer 2"), Turn("5", ""))
+    assert list_turns_before(later[2]) == (Turn("2", "answer 0"),)
 
 
 def test_the_model_is_told_the_conversation(library, model):

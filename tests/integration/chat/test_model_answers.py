@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 from chat.answering import evidence, pipeline
 from chat.answering.prompts import PROMPT_VERSION
 from chat.api.completions import ChatCompletion
-from chat.conversations.history import turns_before
+from chat.conversations.history import list_turns_before
 from chat.conversations.retention import forget_deleted_documents
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
@@ -281,15 +281,15 @@ async def test_what_a_model_was_told_of_a_document_that_was_read_again_is_told_n
     first, _ = await ask()
     second, _ = await ask("And how heavy is the wet-rotor pump MX-9920-W?", conversation_id=first.conversation_id)
     await Document.objects.filter(collection=library).aupdate(ingested_at=timezone.now())
-    assert await sync_to_async(lambda: [turn.dialogue for turn in turns_before(second)])() == [()]
+    assert await sync_to_async(lambda: [turn.dialogue for turn in list_turns_before(second)])() == [()]
 
 
 async def test_what_a_model_was_told_of_a_deleted_document_is_told_no_more_and_forgotten(library, model):
     first, _ = await ask()
     second, _ = await ask("And how heavy is the wet-rotor pump MX-9920-W?", conversation_id=first.conversation_id)
-    assert await sync_to_async(lambda: [len(turn.dialogue) for turn in turns_before(second)])() == [3]
+    assert await sync_to_async(lambda: [len(turn.dialogue) for turn in list_turns_before(second)])() == [3]
     await (await Document.objects.aget(collection=library)).adelete()
-    assert await sync_to_async(lambda: [turn.dialogue for turn in turns_before(second)])() == [()]
+    assert await sync_to_async(lambda: [turn.dialogue for turn in list_turns_before(second)])() == [()]
     await sync_to_async(forget_deleted_documents)()
     assert not await Answer.objects.exclude(dialogue=[]).aexists()
 

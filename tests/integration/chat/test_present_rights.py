@@ -13,7 +13,7 @@ from rest_framework.exceptions import PermissionDenied
 
 from chat.api.endpoints import finish_answer
 from chat.conversations import sharing
-from chat.conversations.history import fill_in_behind, turns_before
+from chat.conversations.history import fill_in_behind, list_turns_before
 from chat.conversations.listing import mentioning
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
@@ -167,12 +167,12 @@ def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(answer, conve
     own = Conversation.objects.of(owner, "")
     second = Answer.objects.create(conversation=conversation, question="And how long?")
     assert mentioning(own, owner, "3450").count() == 1
-    assert SECRET in turns_before(second)[0].answer
+    assert SECRET in list_turns_before(second)[0].answer
     Collection.objects.update(visibility="staff")
     assert mentioning(own, owner, "3450").count() == 0
     assert mentioning(own, owner, "heavy").count() == 1
     assert mine.get("/api/v1/conversations/?q=3450").json()["count"] == 0
-    [turn] = turns_before(second)
+    [turn] = list_turns_before(second)
     assert (turn.question, turn.answer) == ("How heavy?", "")
 
 

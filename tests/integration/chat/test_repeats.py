@@ -13,7 +13,6 @@ from prometheus_client import REGISTRY
 from chat.answering import pipeline
 from chat.models import Answer, Citation, Feedback
 from chat.streaming import answer_cache, streams
-from chat.streaming.asking import filters_of
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, SearchProfile
 from retrieval.search.profiles import profiles
@@ -147,7 +146,7 @@ def test_only_a_whole_recent_and_helpful_answer_of_the_same_documents_serves(lib
     assert again.repeats == first
 
     def found():
-        return answer_cache.look_up(first, filters_of(first), (), "")[1]
+        return answer_cache.look_up(first, first.filters(), (), "")[1]
 
     for change, make in CHANGES.items():
         with transaction.atomic():

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chat.conversations import rights
-from chat.conversations.history import turns_before
+from chat.conversations.history import list_turns_before
 from chat.models import Answer
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
@@ -101,7 +101,7 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(libr
     assert response.headers["HX-Redirect"] == f"/c/{branched.conversation_id}/"
     assert branched.conversation_id != first.conversation_id
     assert branched.collection == library
-    assert [turn.question for turn in turns_before(branched)] == [first.question]
+    assert [turn.question for turn in list_turns_before(branched)] == [first.question]
     async_to_sync(streams.finish)(branched.pk)
     page = browser.get(f"/c/{branched.conversation_id}/").content.decode()
     assert f'href="/c/{first.conversation_id}/#answer-{second.pk}"' in page
@@ -113,11 +113,11 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(libr
     later = answered("and in pounds?", conversation_id=branched.conversation_id)
     browser.post("/ask/", {"question": "and its price?", "edits": later.pk}, **HTMX)
     again = Answer.objects.latest("created_at")
-    assert [turn.question for turn in turns_before(again)] == [first.question, branched.question]
+    assert [turn.question for turn in list_turns_before(again)] == [first.question, branched.question]
     # Deleted means deleted: the branch stays without what came before it.
     first.conversation.delete()
     again.refresh_from_db()
-    assert [turn.question for turn in turns_before(Answer.objects.get(pk=again.pk))] == [branched.question]
+    assert [turn.question for turn in list_turns_before(Answer.objects.get(pk=again.pk))] == [branched.question]
 
 
 def test_a_branch_shows_nothing_that_was_lost_since(library):

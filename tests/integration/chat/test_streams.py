@@ -119,7 +119,7 @@ async def test_the_stop_button_keeps_what_was_written(answer, slow, is_here):
     async for event in streams.follow(answer.pk):
         events.append(event)
         if len(events) == 4:
-            await (streams.stop if is_here else sync_to_async(streams._mark_stopped))(answer.pk)
+            await (streams.stop if is_here else sync_to_async(Answer.objects.stop))(answer.pk)
     assert events[-1].name == "completed"
     assert len(events) < 100
     assert events[-1].payload["notice"] == "Stopped before the end."

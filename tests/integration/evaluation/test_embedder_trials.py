@@ -13,7 +13,7 @@ from evaluation.models import EmbedderTrial
 from retrieval.index import active_embedder, closeness, embedder_choice, reembedding
 from retrieval.index.embedders.onnx import OnnxMiniLM
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.model_hub import hub

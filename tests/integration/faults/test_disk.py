@@ -21,6 +21,7 @@ from rest_framework.test import APIClient
 
 from chat.answering import writers
 from chat.models import Answer
+from chat.models.answer import CLOSED_AFTER
 from chat.streaming import saving, streams, writing
 from core import disk
 from ragsite.celery import app as celery_app
@@ -274,7 +275,7 @@ def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatc
     assert async_to_sync(last_event)(answer).name == "failed"
 
     tables.make_room()
-    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * saving.CLOSED_AFTER)
+    Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * CLOSED_AFTER)
     saving.close_interrupted()
     answer.refresh_from_db()
     assert answer.status == "failed"

@@ -21,7 +21,7 @@ from ragsite.models import ApiKey, AuditEntry, Invitation
 from ragsite.operations.audit_log import record
 from ragsite.tasks import delete_old
 from retrieval.models import CollectionGrant
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
 

@@ -8,7 +8,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.models import Chunk, ChunkEmbedding, Embedder
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from retrieval.documents import ingestion
 from retrieval.documents.reconciliation import check
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, CollectionStatistics, Document, Lexeme
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod

@@ -24,7 +24,7 @@ from retrieval.gates import Gate, Objection
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import reweigh, rewrite_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
-from retrieval.rights import everything, filters_for
+from retrieval.rights.search_filters import everything, filters_for
 from retrieval.search.pipeline import search
 from tests.integration.conftest import lose_tasks
 from tests.support.remembered import remembered

@@ -11,7 +11,7 @@ from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, settle
 from retrieval.models import Document
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.types import DateRange, Retriever, SearchMethod

@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.models import Collection, Document
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.ranking.lexical_ranker import count_matches, matched_spans
 from retrieval.types import SearchMethod

@@ -5,7 +5,7 @@ from django.db import connection
 
 from retrieval.models import Collection, CollectionStatistics, Document, Lexeme
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker

@@ -16,7 +16,7 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
 from retrieval.models import Chunk, Collection, Lexeme
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.ranking.lexical_query import COMMON_SHARE, build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.plans import plan_for

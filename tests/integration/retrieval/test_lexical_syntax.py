@@ -6,7 +6,7 @@ from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import indexed_distance
 from retrieval.models import Chunk, Collection
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker

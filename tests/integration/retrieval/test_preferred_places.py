@@ -4,7 +4,7 @@ code of the question."""
 import pytest
 
 from retrieval.models import Collection
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import find_codes, find_section, search
 from retrieval.types import Turn
 

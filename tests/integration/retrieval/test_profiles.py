@@ -14,7 +14,7 @@ from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import SearchProfile, SearchProfileVersion
 from retrieval.models.profile import VersionIsFixed
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking import retrievers

@@ -26,7 +26,7 @@ from retrieval.models import (
     IndexCheck,
     Lexeme,
 )
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from tests.support.remembered import remembered
 

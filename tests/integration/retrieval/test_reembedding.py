@@ -11,7 +11,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice, reembedding
 from retrieval.index.reembedding import drop_unused, reembed
 from retrieval.models import Chunk, ChunkEmbedding, Document, Embedder
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,7 +15,7 @@ from retrieval.metrics import RERANK_FAILURES
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search import pipeline
 from retrieval.search.passage_rows import load_texts
 from retrieval.search.pipeline import search

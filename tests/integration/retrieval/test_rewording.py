@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.pipeline import search
 from retrieval.search.understanding.spelling import suggest
 from retrieval.search.understanding.vocabulary import CollectionVocabulary

@@ -8,7 +8,7 @@ from chat.streaming import answer_cache
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.vector_index import index_name
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, Visibility
-from retrieval.rights import everything, filters_for, narrowing_key
+from retrieval.rights.search_filters import everything, filters_for, narrowing_key
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker

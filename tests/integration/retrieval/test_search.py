@@ -12,7 +12,7 @@ from retrieval.index.term_statistics import frequencies_in
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.models import Document
 from retrieval.profile_settings import ProfileSettings
-from retrieval.rights import everything
+from retrieval.rights.search_filters import everything
 from retrieval.search.passage_rows import load_stored
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import retrievers

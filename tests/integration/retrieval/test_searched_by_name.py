@@ -6,7 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from chat.pages.suggestions import suggestions
 from ragsite.processes.first_run import COLLECTIONS, SUGGESTED
 from retrieval.models import Collection
-from retrieval.rights import everything, filters_for
+from retrieval.rights.search_filters import everything, filters_for
 from tests.support.asking import answered
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,14 +1,14 @@
-"""Which passages a search may touch: what the caller may read, and what the caller asked for."""
+"""The filters of a search: the documents that the caller may read and has asked for."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time
 from functools import reduce
 from operator import or_
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import connection
@@ -19,97 +19,12 @@ from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual, Regex
 from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 
-from core.users import groups_of, is_active, is_superuser
+from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
-from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.document import readers_for, seen_by
+from retrieval.models.narrowing import readers_for, seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
-
-# Why somebody may read a collection or a document, or may not: the rule that decides, in words.
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Whether it is seen, as the queries decide, and the rule in a sentence. ``remark`` is what else keeps it from
-    being found; empty for nothing."""
-
-    is_seen: bool
-    rule: str
-    remark: str = ""
-
-
-def why_collection(user: Any, collection: Collection) -> Reason:
-    """Whether ``user`` (nobody's for a visitor) may ask the collection, and by which rule."""
-    is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
-    remark = ""
-    if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
-        remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
-    return Reason(is_seen, _rule_of_collection(user, collection), remark)
-
-
-def _rule_of_collection(user: Any, collection: Collection) -> str:
-    if is_superuser(user):
-        return _("Superusers read everything.")
-    if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
-        return (
-            _("It is the working copy of a draft. Only accounts that may change the documents of %s see it.")
-            % draft.collection
-        )
-    if collection.visibility == Visibility.PUBLIC:
-        return _("%s is open to everybody.") % collection
-    if (grant := _grant(user, collection)) is not None:
-        names = {"holder": grant.group or grant.user, "role": grant.get_role_display(), "collection": collection}
-        if grant.group:
-            return _("The group %(holder)s has a grant in %(collection)s: %(role)s.") % names
-        return _("%(holder)s has a grant in %(collection)s: %(role)s.") % names
-    if getattr(user, "is_authenticated", False) and not user.is_active:
-        return (
-            _("The account is switched off: it sees what visitors see, and %s is not open to everybody.") % collection
-        )
-    if collection.visibility == Visibility.SIGNED_IN:
-        return _("%s is open to everybody who has signed in.") % collection
-    if collection.visibility == Visibility.STAFF:
-        return _("%s is open to staff.") % collection
-    return _("%s is open only to accounts with a grant. This account and its groups have none.") % collection
-
-
-def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
-    if not is_active(user):
-        return None
-    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), collection=collection)
-    return held.select_related("group", "user").first()
-
-
-def why_document(user: Any, document: Document) -> Reason:
-    """As :func:`why_collection`, for a document."""
-    found = why_collection(user, document.collection)
-    is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
-    remark = found.remark
-    if document.status != Document.Status.READY and not document.chunk_count:
-        remark = _("Searches do not find it yet: it is %s.") % document.get_status_display()
-    key = settings.DOCUMENT_GROUPS_KEY
-    if not found.is_seen or is_superuser(user) or key not in document.metadata:
-        return Reason(is_seen, found.rule, remark)
-    named = document.metadata[key]
-    listed = named if isinstance(named, list) else [named]
-    names = [name for name in listed if isinstance(name, str)]
-    [reader] = readers_for(user)
-    if document.collection_id in reader.collections:
-        rule = (
-            _("Its metadata limit it to groups, but the account may change the documents of %s.") % document.collection
-        )
-    elif not names:
-        rule = _("It is hidden, because “%(value)s” under %(key)s in its metadata is not the name of a group.") % {
-            "value": named,
-            "key": key,
-        }
-    elif own := sorted(set(names) & set(reader.groups)):
-        rule = _("Its metadata limit it to groups, and the account is in %s.") % ", ".join(own)
-    else:
-        rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(names)
-    return Reason(is_seen, rule, remark)
-
 
 # The document's own dates, by the names that a filter gives them.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
@@ -117,7 +32,7 @@ DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 Row = TypeVar("Row", bound=Model)
 
 
-def filters_for(user: object, collection: str = "", **wanted: object) -> SearchFilters:
+def filters_for(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters for the documents that ``user`` may read, in one collection or in all that are in service.
 
     A search that names neither a collection nor documents leaves out the collections that are searched only by their
@@ -145,23 +60,6 @@ def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[s
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
-def seen_whole_by(user: object) -> CollectionQuerySet:
-    """The collections that ``user`` may read with all of their documents."""
-    hidden = Document.objects.exclude(seen_by(readers_for(user))) if readers_for(user) else Document.objects.none()
-    return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
-
-
-def source_collections(user: Any) -> CollectionQuerySet:
-    """The collections whose sources ``user`` may see: a source names all documents that came from it."""
-    return seen_whole_by(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
-
-
-def entrust(collection: Collection, user: Any) -> None:
-    """Have whoever made a collection manage it, where nobody else would see it."""
-    if not Collection.objects.managed_by(user).filter(pk=collection.pk).exists():
-        CollectionGrant.objects.create(collection=collection, user=user, role=CollectionGrant.Role.MANAGER)
-
-
 def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
     """What the readers see of the collections' narrowed documents, hashed; empty when nothing is hidden from them.
 
@@ -180,7 +78,7 @@ def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
     return hashlib.sha256(repr((readers, narrowed)).encode()).hexdigest()
 
 
-def readers_in(collections: Iterable[int], user: object) -> tuple[Reader, ...]:
+def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
     """``user`` as a reader of these collections; empty when no document is narrowed that ``user`` might not see.
 
     Then a search is not slowed by a condition that all passages meet.

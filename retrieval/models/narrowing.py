@@ -1,0 +1,60 @@
+"""Documents that their metadata limit to groups, and the condition that a reader may see them.
+
+The metadata key is the setting DOCUMENT_GROUPS_KEY; its value is the name of a group, or a list of names. Any other
+value hides the document. A document without the key is seen by all readers of its collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, Func, Q, TextField, Value
+from django.db.models.fields.json import HasAnyKeys, HasKey, KeyTransform
+from django.db.models.lookups import In
+
+from core.users import groups_of, is_active, is_superuser
+from retrieval.models.collection import CURATING, Collection
+from retrieval.types import Reader
+
+
+def readers_for(user: Any) -> tuple[Reader, ...]:
+    """``user`` as a reader of narrowed documents; empty for a superuser, who sees them all.
+
+    Whoever may curate a collection sees all of its documents: they could take away what narrows them.
+    """
+    if is_superuser(user):
+        return ()
+    if not is_active(user):
+        return (Reader(),)
+    # Without the permission, staff curate no more than what is granted to them.
+    is_curator = user.pk is not None and user.is_staff and user.has_perm("retrieval.change_document")
+    collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
+    return (
+        Reader(
+            groups=tuple(groups_of(user).order_by("name").values_list("name", flat=True)),
+            collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
+        ),
+    )
+
+
+def is_narrowed(path: str = "") -> Q:
+    """That the document at ``path`` is narrowed."""
+    return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
+
+
+def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
+    """That each of the readers may see the document at ``path``, as far as that is narrowed."""
+    condition = Q()
+    for reader in readers:
+        seen = ~is_narrowed(path)
+        if reader.groups:
+            named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
+            kind = Func(named, function="jsonb_typeof", output_field=TextField())
+            # The names are looked for among the keys of an object, too.
+            seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
+        if reader.collections:
+            seen |= Q(**{f"{path}collection__in": reader.collections})
+        condition &= seen
+    return condition

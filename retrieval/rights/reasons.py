@@ -1,0 +1,96 @@
+"""Say why a user may or may not read a collection or a document, for admin pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from core.users import groups_of, is_active, is_superuser
+from retrieval.models import Collection, CollectionGrant, Document, Draft, Visibility
+from retrieval.models.narrowing import readers_for
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Whether it is seen, as the queries decide, and the rule in a sentence. ``remark`` is what else keeps it from
+    being found; empty for nothing."""
+
+    is_seen: bool
+    rule: str
+    remark: str = ""
+
+
+def why_collection(user: Any, collection: Collection) -> Reason:
+    """Whether ``user`` (nobody's for a visitor) may ask the collection, and by which rule."""
+    is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
+    remark = ""
+    if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
+        remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
+    return Reason(is_seen, _rule_of_collection(user, collection), remark)
+
+
+def _rule_of_collection(user: Any, collection: Collection) -> str:
+    if is_superuser(user):
+        return _("Superusers read everything.")
+    if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
+        return (
+            _("It is the working copy of a draft. Only accounts that may change the documents of %s see it.")
+            % draft.collection
+        )
+    if collection.visibility == Visibility.PUBLIC:
+        return _("%s is open to everybody.") % collection
+    if (grant := _grant(user, collection)) is not None:
+        names = {"holder": grant.group or grant.user, "role": grant.get_role_display(), "collection": collection}
+        if grant.group:
+            return _("The group %(holder)s has a grant in %(collection)s: %(role)s.") % names
+        return _("%(holder)s has a grant in %(collection)s: %(role)s.") % names
+    if getattr(user, "is_authenticated", False) and not user.is_active:
+        return (
+            _("The account is switched off: it sees what visitors see, and %s is not open to everybody.") % collection
+        )
+    if collection.visibility == Visibility.SIGNED_IN:
+        return _("%s is open to everybody who has signed in.") % collection
+    if collection.visibility == Visibility.STAFF:
+        return _("%s is open to staff.") % collection
+    return _("%s is open only to accounts with a grant. This account and its groups have none.") % collection
+
+
+def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
+    if not is_active(user):
+        return None
+    held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), collection=collection)
+    return held.select_related("group", "user").first()
+
+
+def why_document(user: Any, document: Document) -> Reason:
+    """As :func:`why_collection`, for a document."""
+    found = why_collection(user, document.collection)
+    is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
+    remark = found.remark
+    if document.status != Document.Status.READY and not document.chunk_count:
+        remark = _("Searches do not find it yet: it is %s.") % document.get_status_display()
+    key = settings.DOCUMENT_GROUPS_KEY
+    if not found.is_seen or is_superuser(user) or key not in document.metadata:
+        return Reason(is_seen, found.rule, remark)
+    named = document.metadata[key]
+    listed = named if isinstance(named, list) else [named]
+    names = [name for name in listed if isinstance(name, str)]
+    [reader] = readers_for(user)
+    if document.collection_id in reader.collections:
+        rule = (
+            _("Its metadata limit it to groups, but the account may change the documents of %s.") % document.collection
+        )
+    elif not names:
+        rule = _("It is hidden, because “%(value)s” under %(key)s in its metadata is not the name of a group.") % {
+            "value": named,
+            "key": key,
+        }
+    elif own := sorted(set(names) & set(reader.groups)):
+        rule = _("Its metadata limit it to groups, and the account is in %s.") % ", ".join(own)
+    else:
+        rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(names)
+    return Reason(is_seen, rule, remark)
