@@ -1,11 +1,10 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
-`admin/evaluation/_chart.html` draws what this module computes. The page that includes it sets the words: ``name``,
-which makes the chart's ids unique, ``title``, ``description``, ``axis``, the head of the table's first column, and
-``empty``.
+`admin/evaluation/_chart.html` draws the values computed here. The page sets the words: ``name`` (makes the ids unique),
+``title``, ``description``, ``axis`` (heading of the table's first column) and ``empty``.
 
-Charts have no scripts and no inline styles, because of the content security policy: colours and sizes are in
-`evaluation/charts.css`. Values are 0 or more; None is unknown, and is drawn as a gap.
+The content security policy forbids scripts and inline styles: colours and sizes are in `evaluation/charts.css`. Values
+are 0 or more; None is unknown and drawn as a gap.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from typing import Any
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
-# Classes of the style sheet, one for each series.
+# Each series has a class of the style sheet.
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
-# By name, a value for each label; None is unknown.
+# Maps a name to one value per label. None is unknown.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
 Drawing = dict[str, Any]
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Two to seven round numbers from 0 to one that is at least ``highest``; ``whole`` ones if asked."""
+    """Return two to seven round numbers from 0 to at least ``highest``. ``whole`` makes all of them integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -39,10 +38,10 @@ def ticks(highest: float, *, whole: bool = False) -> list[float]:
 def line_chart(
     labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
 ) -> Drawing:
-    """A line for each series, broken where a value is unknown.
+    """Draw a line per series, broken where a value is unknown.
 
-    The axis reaches at least to ``most``, such as 1 for shares. ``links`` are the addresses of each label's points.
-    Without a known value the page's ``empty`` is shown.
+    The axis reaches at least ``most``, for example 1 for shares. ``links`` has the address of each label's points.
+    Without a known value the page shows ``empty``.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = ticks(max([most, *known]))
@@ -64,10 +63,10 @@ def line_chart(
 def stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """A column for each label: the values of all series stacked, the first at the bottom.
+    """Draw a column per label: the stacked values of all series, the first at the bottom.
 
-    The first ``low`` columns have the colour of a warning. ``links`` are the addresses of the columns. If all values
-    are 0 or unknown, the page's ``empty`` is shown.
+    The first ``low`` columns have the colour of a warning. ``links`` has the columns' addresses. If all values are 0 or
+    unknown, the page shows ``empty``.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = ticks(max(totals, default=0.0), whole=True)
@@ -107,12 +106,12 @@ def _frame(
     groups: Sequence[Sequence[dict[str, Any]]],
     links: Links,
 ) -> Drawing:
-    """What both kinds of charts have: axes, the shapes of each label with their link, legend and table."""
+    """Return the parts of both kinds of charts: axes, each label's shapes with their link, legend and table."""
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return {
         "role": "group" if links and any(links) else "img",
         "ticks": [(f"{_height(tick, axis):.2f}", f"{_height(tick, axis) + 4:.2f}", number(tick)) for tick in axis],
-        # At most six, evenly spaced; those at the right edge end inside the drawing.
+        # At most six labels, evenly spaced. Labels at the right edge end inside the drawing.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],
         "names": list(zip(series, cycle(COLOURS), strict=False)),

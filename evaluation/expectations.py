@@ -1,4 +1,4 @@
-"""What a good answer contains, what it does not contain, its length; and the points of an answer. PURE."""
+"""The expectations for an answer: its required and forbidden words, and its length. They give its points. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is too long loses one point, up to so many times the length.
+# A complete answer that is too long loses one point, up to this multiple of the length.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -21,11 +21,11 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What is expected of an answer.
+    """The expectations for an answer.
 
-    A good answer contains one alternative of each of ``must`` (they are separated by `|`), and none of ``must_not``.
-    ``longest`` is the number of characters that a reader accepts; None: any. With ``refusal`` the documents do not
-    answer the question, and nothing else is expected.
+    A good answer contains one alternative (separated by `|`) of each item of ``must``, and no item of ``must_not``.
+    ``longest`` is in characters; None: any length. With ``refusal`` the documents do not answer the question, and the
+    other fields are ignored.
     """
 
     must: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Expectations:
 
     @property
     def says_of_text(self) -> bool:
-        """Whether anything is expected of an answer's text."""
+        """Whether the answer's text has expectations."""
         return bool(self.must or self.must_not) or self.longest is not None
 
 
@@ -44,8 +44,8 @@ class Grade:
     """The 0 to 3 points of an answer, with the expectations that it misses.
 
     ``missing`` contains the items of ``must`` that the answer lacks, and ``forbidden`` the items of ``must_not`` that
-    it contains. ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and the texts
-    beside it together contain all of ``must``.
+    it contains. ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and the texts beside
+    it together contain all of ``must``.
     """
 
     points: int
@@ -65,10 +65,10 @@ def grade(
 ) -> Grade:
     """Return the grade of an answer with this ``text`` and with the texts ``beside`` it.
 
-    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, and 2 points if
-    it does so within three times the length. It gets 1 point if it contains at least half of ``must`` or cites an
-    expected document (``cites_expected``), and else 0. A refusal gets 1 point if the texts beside it contain all of
-    ``must``, and else 0. If a refusal is expected, a refusal gets 3 points and an answer 0.
+    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, and 2 points
+    within three times the length. It gets 1 point if it contains at least half of ``must`` or cites an expected
+    document (``cites_expected``), and else 0. A refusal gets 1 point if the texts beside it contain all of ``must``,
+    and else 0. If a refusal is expected, a refusal gets 3 points and an answer 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -91,14 +91,14 @@ def grade(
 
 
 def clean_lines(lines: Sequence[str]) -> list[str]:
-    """The lines that are not blank, with single spaces."""
+    """Return the lines that are not blank, with single spaces."""
     return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
 
 
 def _holds(words: str, alternatives: str) -> bool:
-    """Whether the normalized words contain one of the alternatives.
+    """Return whether the normalized words contain one of the alternatives.
 
-    An alternative begins at the beginning of a word, and its last word may be longer; a number is a whole number.
+    An alternative begins at the beginning of a word, and its last word may be longer. A number is a whole number.
     """
     return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
@@ -116,6 +116,6 @@ def _pattern(alternative: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """The text in lower case with plain quotes and dashes, without emphasis, 1,234 as 1234."""
+    """Return the text in lower case with plain quotes and dashes, without emphasis, and with 1,234 as 1234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

@@ -1,4 +1,4 @@
-"""The admin's dashboard: figures of the answers, the worst answers, and the gaps in the documents."""
+"""The admin's dashboard: figures of the answers, the worst answers, and gaps in the documents."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.infrastructure.record import tell
 from retrieval.models import Collection
 
-# The length of its lists.
+# Rows per list.
 SHOWN = 5
 
 
 @admin.register(Dashboard)
 class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
-    """Pages of figures, for users who may view answers."""
+    """Pages of figures for users who may view answers."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -45,7 +45,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return request.user.has_perm("chat.view_answer")
 
     def get_urls(self) -> list[URLPattern]:
-        """The two pages; the model has no rows of its own."""
         allowed = permission_required("chat.view_answer", raise_exception=True)
         return [
             path(route, self.admin_site.admin_view(allowed(view)), name=f"evaluation_dashboard_{name}")
@@ -103,7 +102,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
 
 def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
-    """Charts by day: questions by outcome, helpful rate, seconds to an answer."""
+    """Return the charts by day: questions by outcome, helpful rate, and seconds to an answer."""
     labels = [day_and_month(day) for day in days]
 
     def values(name: str) -> list[float | None]:
@@ -142,7 +141,7 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    """The distribution of one metric by one judge; its low columns link to the list of low scores."""
+    """Draw the distribution of one metric by one judge. Columns of low scores link to the list of low scores."""
     labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)
@@ -153,7 +152,6 @@ Row = tuple[Answer, Score | None, list[DocumentBehind]]
 
 
 def _rows(answers: QuerySet[Answer]) -> list[Row]:
-    """The answers with their documents."""
     documents = documents_behind(answers)
     return [(answer, None, documents[answer.pk]) for answer in answers]
 

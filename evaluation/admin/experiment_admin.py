@@ -1,4 +1,4 @@
-"""Experiments in the admin: their form, their page, and the buttons that start and end them."""
+"""Experiments in the admin: their form, their page, and the buttons that start and end an experiment."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ExperimentAdmin(PageAdmin):
     fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
 
     def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Only a draft can be changed or deleted."""
+        """Allow changes only of a draft."""
         return _is_draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
@@ -76,7 +76,7 @@ class ExperimentAdmin(PageAdmin):
         return {**initial, **super().get_changeform_initial_data(request)}
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        """Redirects to the page of the experiment, with the button that starts it."""
+        """Redirect to the experiment's page, which has the start button."""
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
         return _to_page(obj)
 
@@ -92,7 +92,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Visitors get the treatment, which may be unpublished.
+            # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
@@ -105,7 +105,6 @@ class ExperimentAdmin(PageAdmin):
         return self._act(request, pk, experiments.end)
 
     def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
-        """Calls ``act`` and redirects to the experiment's page."""
         experiment = get_object_or_404(Experiment, pk=pk)
         try:
             experiment = act(experiment, request.user)
@@ -127,7 +126,6 @@ def _to_page(experiment: Experiment) -> HttpResponseRedirect:
 
 
 def started_page(experiment: Experiment) -> dict[str, Any]:
-    """The context of the page of a started experiment."""
     summary = report(experiment)
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {
@@ -141,7 +139,6 @@ def started_page(experiment: Experiment) -> dict[str, Any]:
 
 
 def _row(summary: Report, metric: str) -> dict[str, str]:
-    """A metric in both arms: means with the number of visitors, and the difference."""
     found = summary.effects[metric]
     interval = _t("too few visitors")
     if found is not None:

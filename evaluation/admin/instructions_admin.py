@@ -1,4 +1,4 @@
-"""Instructions of collections to a language model: versions with a preview, put in force through a gate."""
+"""Instructions of collections to a language model: versions with a preview. A gate decides which take effect."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ _Shown = dict[str, str]
 
 
 class PreviewForm(forms.Form):
-    """Up to three questions."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for number in range(1, QUESTIONS + 1):
@@ -65,15 +63,15 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Those that the user curates and may read as a whole: answers can reveal any document."""
+        """Return collections that the user curates and may read completely: answers can reveal any document."""
         return source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
-        """A version is not changed: a change is a new version."""
+        """Forbid changes of a version. A change is a new version."""
         return obj is None and super().has_change_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The text of the version named by ``?from=``."""
+        """Copy the text of the version in ``?from=``."""
         named = request.GET.get("from", "")
         version = self.get_queryset(request).filter(pk=int(named)).first() if named.isdecimal() else None
         given: dict[str, Any] = super().get_changeform_initial_data(request)
@@ -120,7 +118,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Takes the version out of force, or stops its measurement, at once and unmeasured."""
+        """Deactivate the version or stop its measurement, at once and without a gate."""
         version = self._version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
@@ -130,7 +128,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Answers to up to three questions with the version in force and with this one."""
+        """Answer up to three questions with the active version and with the version shown."""
         if not request.user.has_perm("chat.change_collectioninstructions"):
             raise PermissionDenied
         version = self._version(request, pk)
@@ -149,7 +147,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
 
     def _version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
-        """Raises: Http404 for one of a collection that the user may not curate."""
+        """Raises: Http404 if the user may not curate the version's collection."""
         found: CollectionInstructions = get_object_or_404(
             self.get_queryset(request).select_related("collection"), pk=pk
         )
@@ -160,7 +158,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
 
 def _suggest_questions(user: Any, collection: Collection) -> list[str]:
-    """Questions of the collection's evaluation sets; without any, unanswered ones."""
+    """Return questions of the collection's evaluation sets, or unanswered questions if the sets have none."""
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
@@ -169,14 +167,11 @@ def _suggest_questions(user: Any, collection: Collection) -> list[str]:
 
 
 def _shown(reply: Reply) -> _Shown | None:
-    """None without an answer."""
     end = reply.end
     return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
-    """For each question the replies with each of the texts."""
-
     async def ask_with_each(question: str) -> list[Reply]:
         return [await reply_to(question, filters, instructions=text) for text in texts]
 

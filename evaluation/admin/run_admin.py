@@ -41,20 +41,20 @@ from evaluation.statistics import Interval
 from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, job_badge
 from retrieval.search.profiles import BUILT_IN
 
-# The newest runs that the chart over time shows, and the profiles that get a line.
+# Newest runs in the chart over time, and profiles with their own line.
 MOST_RUNS = 40
 MOST_LINES = 6
-# Of the better and of the worse questions, so many are shown.
+# Better and worse questions shown, each.
 MOST_PAIRS = 100
-# An answer with at least so many expectations met is right, though it may be too long.
+# An answer that meets this share of the expectations is right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
-# By `RunComparison.beyond_chance`.
+# The keys are values of `RunComparison.beyond_chance`.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
-    """The run's status with its progress; between attempts, the failed attempt."""
+    """Return the run's status with its progress, or with the failed attempt while it waits for the next attempt."""
     if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
@@ -64,12 +64,12 @@ def run_badge(run: EvaluationRun) -> SafeString:
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    """The draft whose documents the run asked; empty for those in service."""
+    """Return a badge for the draft whose documents the run searched. Return "" for the documents in service."""
     return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
 
 
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
-    """A mean with its bounds; a dash for None."""
+    """Return the mean with its bounds, or a dash for None."""
     if interval is None:
         return "–"
     numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
@@ -77,7 +77,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """The metric over time, in the newest MOST_RUNS runs on the documents in service; a line for each profile."""
+    """Draw the metric of the newest MOST_RUNS runs on the documents in service, with a line per profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
@@ -95,14 +95,14 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    """The name and the run's mean of this metric; of any other, the kind's first metric."""
+    """Return the metric's name and mean. An unknown metric means the first metric of the run's kind."""
     measure = measure_of(run.kind, metric)
     found = interval_of(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
 def ranks_text(result: QuestionResult) -> str:
-    """The ranks of the expected passages, and the numbers of those not found and gone."""
+    """Return the ranks of the expected passages, and how many are deleted or not found."""
     relevant = [one for one in result.expected if one["grade"] > 0]
     ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
     parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
@@ -114,7 +114,10 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """The playground with the question and both profiles; empty if a profile or the second run's documents are gone."""
+    """Return the playground's address with both profiles.
+
+    Return "" if a profile or the second run's documents are deleted.
+    """
     sides = [_side(first), _side(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
@@ -130,7 +133,7 @@ def _side(run: EvaluationRun) -> str:
 
 
 def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
-    """The context of the template `_comparison.html`."""
+    """Return the context of the template `_comparison.html`."""
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
@@ -162,7 +165,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """The run's results, worst first; of an answers run, with ``wrong_only`` the wrong ones."""
+    """Return the run's results, worst first. ``wrong_only`` leaves out right answers; search runs ignore it."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -173,7 +176,7 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
 
 
 def verdict_badge(result: AnswerResult) -> SafeString:
-    """Whether the answer is right, or how it is wrong."""
+    """Return a badge that says whether the answer is right, or how it is wrong."""
     verdicts = [] if result.agreement is None else [result.agreement >= RIGHT_AGREEMENT]
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
@@ -191,7 +194,7 @@ def metric_label(metric: str) -> str:
 
 
 RESULTS_PER_PAGE = 50
-# The runs of the same set to compare with.
+# Runs of the same set that are offered for a comparison.
 MOST_OTHERS = 20
 
 
@@ -223,7 +226,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
-    # The list --------------------------------------------------------------------------------------------------------
 
     @admin.display(description=_("run"), ordering="pk")
     def name(self, run: EvaluationRun) -> str:
@@ -252,7 +254,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
-    # One run ---------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         compared = self.admin_site.admin_view(self.compare_view)
@@ -270,7 +271,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # Of the documents in service, and of the same draft.
+            # A run is compared with runs on the documents in service or on its own draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

@@ -1,4 +1,4 @@
-"""The page *Search quality*: an administrator compares embedders, tries one on this site, and switches to it."""
+"""The page "Search quality": administrators compare embedders, try an embedder on this site, and switch to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = "admin:evaluation_embeddertrial_changelist"
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """The page and its buttons. Only superusers see it, because they may enter a folder of the server."""
+    """The page and its buttons. Only superusers see them, because they may enter a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -101,9 +101,9 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
 
 
 def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
-    """Return a row of the table: the embedder with its costs for this number of passages.
+    """Return a table row: the embedder with its costs for this number of passages.
 
-    ``minutes`` is the time in which one core makes the vectors; None if the speed was not measured.
+    ``minutes`` is the time that one core needs to embed the passages. It is None if the speed was not measured.
     """
     speed = known.passages_a_second
     return {

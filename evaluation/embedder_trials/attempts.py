@@ -1,7 +1,7 @@
-"""The worker's part of a trial: download another embedder, make its vectors, fit and measure it, switch to it.
+"""The worker's part of a trial: download an embedder, make its vectors, fit and measure it, switch to it.
 
-The site searches with its own embedder in the meantime. New vectors are stored beside those in use, so a worker that
-dies loses at most one batch of passages. Readers see no change before an administrator agrees to the switch.
+The site keeps searching with its own embedder. New vectors are stored separately, so a worker that dies loses at most
+one batch of passages. Readers see no change before an administrator agrees to the switch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Step = EmbedderTrial.Step
 
 
 def attempt(trial_id: int) -> EmbedderTrial | None:
-    """Run the trial as far as possible and return it as it is stored afterwards.
+    """Run the trial as far as possible and return its stored state.
 
     None if the trial cannot be leased now, or if the lease was lost.
     """
@@ -89,10 +89,10 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 
 
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
-    """Download and open the candidate. Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
+    """Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
     options = trial.options
     if "built_in" not in options:
-        # This call downloads the files into the cache, where all processes find them.
+        # This call downloads the files into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = conf.chosen_embedder(options)
     candidate.prepare()
@@ -105,7 +105,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
     """Fit the candidate's thresholds. Return the reason if they cannot be fitted, else an empty text.
 
-    An embedder that is delivered with the site has thresholds already.
+    Built-in embedders have thresholds already.
     """
     if conf.embedder().name in closeness.BUILT_IN:
         return ""

@@ -1,6 +1,4 @@
-"""The measurement of a trial: searches for the questions of the evaluation sets, with the site's embedder and with the
-candidate.
-"""
+"""The measurement of a trial: search for the questions of the evaluation sets with both embedders."""
 
 from __future__ import annotations
 
@@ -24,22 +22,22 @@ from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# These weights of the vectors are tried. The method's own weight is kept unless another one has a mean nDCG that is
-# higher by LEAST_GAIN.
+# These weights of the vectors are tried. The method's own weight is kept unless another weight raises the mean nDCG by
+# LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# A choice of the weight needs this many questions; fewer questions all judge.
+# With fewer questions no weight is chosen; all questions judge.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
-    """Return the figures of each evaluation set with both embedders, and the weight that was chosen for the candidate.
+    """Return the figures of each evaluation set with both embedders, and the weight chosen for the candidate.
 
-    The figures are described at `EmbedderTrial`. If there are several sets, the last figures have an empty name and
-    cover all sets. The weight is chosen on every second question, and the figures come from the others. The weight is
-    None, and all questions give the figures, if there are fewer than FEWEST_TO_CHOOSE questions, if the candidate is
-    delivered with the site, or if the profile sets its own weights or another method than ZSCORE.
+    `EmbedderTrial` describes the figures. With several sets, the last figures have an empty name and cover all sets.
+    Every second question chooses the weight, and the others give the figures. The weight is None, and all questions
+    give the figures, if there are fewer than FEWEST_TO_CHOOSE questions, if the candidate is built in, or if the
+    profile sets its own weights or another method than ZSCORE.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):
@@ -94,7 +92,7 @@ def _ask(
     profile: NamedProfile,
     progress: TrialProgress,
 ) -> list[QuestionResult]:
-    """Return the results of the questions without saving them. Raises: NotMeasured, Unmeasurable."""
+    """Return the questions' results without saving them. Raises: NotMeasured, Unmeasurable."""
     prepare_reranker(profile.settings.reranker)
     collection = evaluation_set.collection_id
     measurement = SearchMeasurement(

@@ -11,20 +11,20 @@ from retrieval.exceptions import LeaseLost
 
 Step = EmbedderTrial.Step
 
-# A worker hands a trial back after this time, because CELERY_TASK_TIME_LIMIT would end its task later.
+# CELERY_TASK_TIME_LIMIT would end the task later, so a worker hands a trial back after this time.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """The time limit of a worker has passed. The next worker continues the trial."""
+    """The worker's time limit has passed. The next worker continues the trial."""
 
 
 class TrialProgress:
     """A callback that stores the progress of a trial, about once a second.
 
-    A call raises LeaseLost if the trial was cancelled, and StintOver if the worker's time limit has passed. A switch
-    has no time limit.
+    A call raises LeaseLost if the trial was cancelled, and StintOver after the worker's time limit. A switch has no
+    limit.
     """
 
     def __init__(self, trial: EmbedderTrial) -> None:

@@ -1,12 +1,13 @@
 """DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
 
-What is guarded against, in DeepEval 4.3.1: without claims, statements or verdicts, faithfulness and answer relevancy
-are 1 and context relevancy is 0; verdicts that it does not understand are dropped; it catches a TypeError of the judge
-and asks again without a form; for `[DEEPEVAL:IMAGE:path]` in a document it reads that file or address.
+The module guards against these faults of DeepEval 4.3.1: without claims, statements or verdicts, faithfulness and
+answer relevancy are 1 and context relevancy is 0; verdicts that it does not understand are dropped; it catches a
+TypeError of the judge and asks again without a form; for `[DEEPEVAL:IMAGE:path]` in a document it reads that file or
+address.
 
-By default DeepEval sends telemetry, reads `.env` and a key file of its own from the current folder into the
-environment, writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches
-asyncio: only a worker's task imports this module, never a web process.
+By default DeepEval sends telemetry, reads `.env` and its own key file from the current folder into the environment,
+writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio: only a
+worker's task imports this module, never a web process.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
 from retrieval.exceptions import LeaseLost
 
-# These override the environment.
+# These values override the environment.
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
@@ -42,9 +43,9 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # With a key, it would send results to its maker.
+    # With a key, DeepEval would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # It prints and logs a warning that it may not write files.
+    # DeepEval prints and logs a warning that it may not write files.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -81,7 +82,7 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """The texts of the case, without the marks that make DeepEval open a file or an address."""
+    """Convert the case, without the marks that make DeepEval open a file or an address."""
     return LLMTestCase(
         input=_harmless(case.question),
         # A judge would take markers for claims.
@@ -96,14 +97,14 @@ def _harmless(text: str) -> str:
 
 
 class DeepEvalJudge:
-    """Implements ``Judge`` with a language model."""
+    """A ``Judge`` that asks a language model."""
 
     def __init__(self, model: JudgeModel, meter: Meter) -> None:
         self.name = model.name
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Of a refusal only the sources are judged: could they have answered?"""
+        """Return the metrics. For a refusal, only the sources are judged: they might have answered the question."""
         if not case.sources:
             return ()
         if case.refused:
@@ -120,7 +121,7 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # Not evaluate(): that sends telemetry and writes files.
+            # evaluate() would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _judge_error(metric, error) from error
@@ -132,8 +133,6 @@ class DeepEvalJudge:
 
 
 class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
-    """The judge's model in DeepEval's form."""
-
     def __init__(self, model: JudgeModel, meter: Meter) -> None:
         self._model, self._meter = model, meter
         super().__init__(model.name)
@@ -150,7 +149,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # DeepEval would catch a TypeError, and ask again without a form.
+            # DeepEval would catch a TypeError and ask again without a form.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
@@ -158,7 +157,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
 
 
 def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """The first error of the judge among the causes: DeepEval and its retries wrap errors."""
+    """Return the first error of the judge among the causes: DeepEval and its retries wrap errors."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
@@ -168,7 +167,6 @@ def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and its causes, outermost first."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -177,9 +175,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
-    """The verdicts behind the score.
+    """Return the verdicts behind the score.
 
-    Raises: UnusableJudgement when there are none, or not one for each thing to judge.
+    Raises: UnusableJudgement if there are none, or not one per judged item.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)

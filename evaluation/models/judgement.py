@@ -44,7 +44,7 @@ class Judgement(EvaluationJob):
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
-            # For the sweep: a few rows among all judgements.
+            # The sweep reads few rows among all judgements.
             models.Index(
                 fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
@@ -57,8 +57,8 @@ class Judgement(EvaluationJob):
 class Score(models.Model):
     """One metric of an answer: a score in [0, 1], better when higher, or an error.
 
-    Constraints refuse a row with both, with neither, or with a score that is NaN. ``details`` has an object for each
-    sentence, claim or passage.
+    Constraints refuse a row with both, with neither, or with NaN. ``details`` has an object per sentence, claim or
+    passage.
     """
 
     class Metric(models.TextChoices):
@@ -91,15 +91,15 @@ class Score(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=False, error="") | Q(score=None) & ~Q(error=""), name="score_or_error"
             ),
-            # For PostgreSQL NaN is larger than any number, so this refuses it too.
+            # PostgreSQL orders NaN above all numbers, so the constraint refuses NaN too.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [
-            # With all columns that distributions need.
+            # The index covers the query for distributions.
             models.Index(
                 fields=["metric", "-created_at"], include=["judgement", "score", "threshold"], name="score_distribution"
             ),
-            # The lowest scores, in the order of their list.
+            # The index has the order of the list of low scores.
             models.Index(
                 fields=["metric", "score", "-created_at", "id"],
                 include=["judgement"],
@@ -119,7 +119,7 @@ class Score(models.Model):
 class JudgeUsage(models.Model):
     """The tokens of judging with a language model on one day, in the site's time zone.
 
-    It is not a sum over judgements, because judging again or deleting an answer does not give tokens back.
+    The row is not a sum over judgements, because judging again or deleting an answer does not give tokens back.
     """
 
     day = models.DateField(_("day"), unique=True)

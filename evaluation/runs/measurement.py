@@ -47,7 +47,7 @@ class Unmeasurable(EvaluationError):
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """The questions of a run, and what it asks them with."""
+    """A run with its questions, profile and filters."""
 
     run: EvaluationRun
     profile: NamedProfile
@@ -57,7 +57,7 @@ class RunInput:
 
 
 def search_errors(trace: SearchTrace) -> str:
-    """The errors of the parts of a search; empty without errors."""
+    """Return the errors of the parts of a search, or ""."""
     errors = [retriever.error for retriever in trace.retrievers]
     if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
@@ -65,13 +65,13 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raises: NotMeasured when a part of the search failed: the result is then not that of the profile."""
+    """Raise NotMeasured if a part of the search failed: the result is then not the profile's result."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model, which may take longer than a search may."""
+    """Load the reranker's model, which may take longer than the time limit of a search."""
     if name != NO_RERANKER:
         retrieval_conf.reranker(name).prepare()
 
@@ -82,21 +82,21 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # 50 for recall@50, or as deep as the profile searches; the profile's own top_k changes no rank.
+        # recall@50 needs 50 results. A profile may search less deeply; its own top_k changes no rank.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Loads models and opens connections, so that the first question is not slower than the others.
+        """Load models and open connections, so that the first question is not slower than the others.
 
         Raises: NotMeasured, Unmeasurable.
         """
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
-        """The question's result, not saved yet. Raises: NotMeasured, Unmeasurable."""
+        """Return the question's result without saving it. Raises: NotMeasured, Unmeasurable."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -124,11 +124,11 @@ class SearchMeasurement:
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Why the figures of these results are unreliable; empty if they are reliable."""
+        """Return why the figures of these results are unreliable, or "" if they are reliable."""
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
-        """Raises: Unmeasurable for a question that cannot be searched, NotMeasured when a part of the search failed."""
+        """Raises: Unmeasurable if the question cannot be searched; NotMeasured if a part of the search failed."""
         try:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
@@ -142,8 +142,11 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """``end`` is None if the answer broke off, ``searched`` if the question was not searched, and ``first_ms`` if there
-    was no token. Milliseconds are since the question."""
+    """A reply to a question. Milliseconds are since the question.
+
+    ``end`` is None if the answer broke off, ``searched`` if the question was not searched, ``first_ms`` without a
+    token.
+    """
 
     searched: AnswerDraft | None = None
     end: Completed | Failed | None = None
@@ -152,7 +155,7 @@ class Reply:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Return the texts that are shown beside the answer: passages and the rows of a table."""
+        """The texts shown beside the answer: passages and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
@@ -165,9 +168,9 @@ async def reply_to(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """The reply to a visitor who asks this after ``history``; nothing is saved.
+    """Return the reply to a visitor who asks this after ``history``. No answer is saved.
 
-    ``instructions`` are for a language model; None: those in force.
+    ``instructions`` are for a language model; None: the active instructions.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -195,7 +198,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Searches only: a model's answer costs money."""
+        """Only search, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -213,7 +216,7 @@ class AnswerMeasurement:
             require_whole(question, reply.searched.trace)
         result = self._result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
-        # A stand-in makes the run unreliable, so judging it would waste tokens.
+        # A fallback makes the run unreliable, so judging it would waste tokens.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -258,7 +261,7 @@ class AnswerMeasurement:
         return result
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed, beside: Sequence[str]) -> None:
-        """Grade the answer by what it must and must not contain, and by its length."""
+        """Grade the answer by its required and forbidden words, and by its length."""
         expected = question.expectations
         if not expected.says_of_text:
             return
@@ -291,14 +294,14 @@ def _citation(citation: VerifiedCitation) -> dict[str, Any]:
     }
 
 
-# The longest time for judging one answer: the worker must finish within the time of its task.
+# Judging one answer takes at most this time: the worker must finish within the time of its task.
 LONGEST_SECONDS = 5 * 60.0
-# After so many failures in a row the judge is not asked again in this attempt.
+# After this number of failures in a row the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
 class ModelJudge:
-    """Judges the answers of a run, with the expected answer as reference."""
+    """A judge of a run's answers, with the expected answer as reference."""
 
     def __init__(self, run: EvaluationRun) -> None:
         self._run = run
@@ -306,7 +309,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Writes scores and errors into the result. Raises: LeaseLost."""
+        """Write scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return
@@ -332,7 +335,7 @@ class ModelJudge:
 
 
 def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
-    """Raises: JudgeError when other metrics would fail too."""
+    """Raises: JudgeError if other metrics would fail too."""
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

@@ -1,7 +1,7 @@
 """Measuring a run: lease its row, ask every question, save each result at once.
 
-If the worker dies, the next one asks the remaining questions; if something that the results depend on has changed
-since, it begins again.
+If the worker dies, the next worker asks the remaining questions. If a condition of the results has changed since, it
+begins again.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# After this time, before CELERY_TASK_TIME_LIMIT ends its task, the worker leaves the other questions to the next one.
+# CELERY_TASK_TIME_LIMIT would end the task later, so the worker leaves the other questions to the next worker.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
-# Called with the number of questions asked, and of all.
+# The arguments are the number of questions asked, and of all questions.
 Report = Callable[[int, int], None]
 
 
 class _StintOver(Exception):
-    """The other questions are for the next worker."""
+    """The next worker asks the remaining questions."""
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """The run after an attempt; None when there was nothing to lease, or the lease was lost.
+    """Attempt the run and return it, or None if it could not be leased or the lease was lost.
 
     An error is stored in the row, with the time of the next attempt if another attempt may help.
     """
@@ -81,7 +81,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _task(run)
-    # Before the passages are resolved, so that a change in between is noticed at the end.
+    # Read before the passages are resolved, so that a change in between is noticed at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -123,7 +123,7 @@ def _task(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # Results are shown only to users who may read all documents of the collection.
+        # Only users who may read the whole collection see results.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )

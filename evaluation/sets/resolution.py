@@ -12,17 +12,17 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# The share of the shorter one, quote or chunk, that must lie in the other.
+# The overlap must be at least this share of the shorter text, quote or chunk.
 LEAST_SHARE = 0.5
 
 
 def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
-    """The questions that a run of this kind asks, oldest first, with their expected passages."""
+    """Return the questions that a run of this kind asks, oldest first, with their expected passages."""
     return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
 def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
-    """A hash of the questions with their expectations of this kind."""
+    """Return a hash of the questions with their expectations of this kind."""
     described = [[question.pk, question.text, *_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
@@ -35,7 +35,7 @@ def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
 
 
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """By id, each expected passage in the collection's chunks, in the order given.
+    """Find each expected passage in the collection's chunks. Keys are the passages' ids, in the order given.
 
     A passage is found by its words, wherever its document has them now, and however it is cut into chunks.
     """
@@ -57,7 +57,7 @@ def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int
 
 
 def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """By key, the document's chunks that contain the quote; empty if none does."""
+    """Return by key the document's chunks that contain the quote."""
     text = DocumentText.objects.filter(pk=document_id).values_list("text", flat=True).first() or ""
     places = list(Chunk.objects.filter(document=document_id).values_list("pk", "start", "end"))
     return {
@@ -72,7 +72,7 @@ def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[
 
 
 def _spans(quote: str, text: str) -> list[tuple[int, int]]:
-    """The places of the quote in the text; white space may differ."""
+    """Return the places of the quote in the text; white space may differ."""
     words = quote.split()
     if not words:
         return []

@@ -1,4 +1,4 @@
-"""Runs an evaluation set in the terminal."""
+"""A command that runs an evaluation set in the terminal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for the worker that does. An interrupted run is cancelled."""
+        """Measure the run, or wait for the worker that measures it. An interrupted run is cancelled."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -82,7 +82,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # Not a run for a worker: somebody else requested it.
+            # An enqueued run was requested by another user, and a worker measures it.
             queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
