@@ -1,4 +1,4 @@
-"""Entry point for ASGI servers. WSGI is not offered: it would hold answers back until they are complete."""
+"""Entry point for ASGI servers. WSGI is not offered: it would delay answers until they are complete."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from retrieval.text.encodings import codec_of  # noqa: E402
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-# For answers that are being saved when the server is told to end.
+# The time at shutdown for answers that are being saved.
 SAVE_SECONDS = 3.0
 
-# WhiteNoise's files, which are the site's own and small, are read at once; originals of documents are not its business.
+# WhiteNoise's files are small and read at once; it does not serve documents.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
@@ -36,7 +36,7 @@ _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Django, with checks that it lacks: of a body's size, of the host, and of the encodings that a request names."""
+    """Django with missing checks: the size of a body, the host, and the encodings that a request names."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -78,7 +78,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
-    """The process's lifespan: telemetry begins at start; at shutdown, other processes take over its answers."""
+    """Start telemetry; at shutdown, hand unfinished answers to other processes."""
     # Models cannot be imported before Django is set up.
     from chat.streaming.writing import leave_to_others
 

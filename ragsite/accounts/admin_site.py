@@ -1,4 +1,4 @@
-"""The admin: its first page and navigation. Closed without a second factor where STAFF_REQUIRES_MFA asks for one."""
+"""The admin's first page and navigation. STAFF_REQUIRES_MFA closes the admin without a second factor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ragsite.operations.readiness import queues
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.rights import source_collections, why_collection, why_document
 
-# What curators open every day, in this order; everything else is for experts.
+# Models for the daily work of curators, in this order. All others are for experts.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -42,13 +42,13 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# An approved answer that expires within so many days is due.
+# An approved answer that expires within this number of days is due.
 DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        # Called by the pages that show them.
+        # Pages that show them call the function.
         return {**super().each_context(request), "queues": queues}
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -72,7 +72,7 @@ class AccountsAdminSite(AdminSite):
         return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
 
     def why_view(self, request: HttpRequest) -> HttpResponse:
-        """Why somebody sees, or does not see, a collection, a document or an answer that the user may curate."""
+        """Explain why an account can (not) see a collection, a document or an answer."""
         subject = _subject(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
@@ -91,7 +91,7 @@ class AccountsAdminSite(AdminSite):
         return TemplateResponse(request, "admin/why.html", context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Two groups, daily work and the rest; for a single app, its own models."""
+        """Return two groups, daily work and the rest, or the models of one app."""
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
@@ -104,7 +104,7 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django marks each model whose address stands in the page's: the dashboard's, too.
+                # Django marks each model whose address is a prefix of the page's address, so also the dashboard.
                 dashboard["admin_url"] += "?"
         daily = [models.pop(name) for name in DAILY if name in models]
         groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))
@@ -125,7 +125,7 @@ _SUBJECTS = ("document", "collection", "answer")
 
 
 def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Answer:
-    """The object whose visibility is explained. Raises: Http404 if the user may not curate or see it."""
+    """Return the object to explain. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
     try:
@@ -143,9 +143,7 @@ def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Ans
 
 
 def _waiting(user: Any) -> list[tuple[str, str]]:
-    """The user's open tasks, each a sentence and an address: failures first, then unanswered questions, then due
-    reviews.
-    """
+    """Return the user's open tasks as (sentence, address): failures, then unanswered questions, then due reviews."""
     today = timezone.localdate()
     curated = Collection.objects.curated_by(user)
     documents = Document.objects.readable_by(user).filter(collection__in=curated)

@@ -16,18 +16,17 @@ SESSION_KEY = "invitation"
 
 
 def find(token: str) -> Invitation | None:
-    """The open invitation that a link belongs to."""
     return _open().filter(token_hash=digest_of(token)).first()
 
 
 def pending(request: HttpRequest | None) -> Invitation | None:
-    """The open invitation whose link this visitor followed."""
+    """Return the open invitation whose link this visitor followed."""
     pk = request.session.get(SESSION_KEY) if request is not None else None
     return _open().filter(pk=pk).first() if pk is not None else None
 
 
 def accept(invitation: Invitation, user: Any) -> bool:
-    """Mark the invitation as used and give its groups. False if it was used, withdrawn or expired meanwhile."""
+    """Mark the invitation as used and give its groups. Return False if it is no longer open."""
     if not _open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False
     user.groups.add(*invitation.groups.all())

@@ -1,4 +1,4 @@
-"""API keys: issued, recognised, and limited in rate. A key is shown to its owner once; the site keeps its SHA-256."""
+"""API keys: issue, authentication and rate limits. The owner sees a key once; the site stores its SHA-256."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PLACEHOLDERS = frozenset(
 the owner of a mistyped or withdrawn one must not ask fewer documents than expected without notice."""
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# Of 62 letters and digits: 256 random bits.
+# 62 letters and digits: 256 random bits.
 SECRET_CHARACTERS = 43
 
 
 def digest_of(secret: str) -> str:
-    """What is stored of a secret. It is random and long, so that no salt and no slow hash is needed."""
+    """Return the stored form. A secret is random and long, so it needs no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -53,7 +53,7 @@ def issue_key(
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """A new key of ``user`` with its ``secret``. With ``collections`` it is limited to those that the user may read."""
+    """Create a key of ``user`` with its ``secret``. ``collections`` limits it, within the user's rights."""
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key = ApiKey.objects.create(
@@ -73,12 +73,12 @@ def issue_key(
     return key
 
 
-# The time of the last use is written when the stored one is older than this.
+# The time of the last use is updated when it is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """The user whose key is sent as `Authorization: Bearer KEY`, or `Token KEY`, with the key's limits upon them.
+    """Authentication by `Authorization: Bearer KEY` or `Token KEY`, with the key's limits.
 
     ``is_only``: other credentials are refused, and a placeholder is no key.
     """
@@ -97,8 +97,10 @@ class KeyAuthentication(BaseAuthentication):
         return self.authenticate_key(request, secret.strip())
 
     def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
-        """The user and the key. Raises: AuthenticationFailed for a key that is unknown, revoked or expired, and for an
-        inactive user; SignInRefused, before the lookup, if the address sent too many such keys.
+        """Return the user and the key.
+
+        Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused,
+        before the lookup, if the address sent too many bad keys.
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
         allowance = sign_in_limits.token_allowance(caller)
@@ -115,7 +117,7 @@ class KeyAuthentication(BaseAuthentication):
         return key.user, key
 
     def limits_now(self, public_id: str) -> KeyLimits | None:
-        """The present limits of a key; None if it is refused by now."""
+        """Return the current limits of a key, or None if it is refused."""
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
         return None if key is None or _refusal(key) else key.limits()
 
@@ -124,7 +126,7 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def _refusal(key: ApiKey) -> str:
-    """Why the key is refused; empty if it is accepted."""
+    """Return why the key is refused, or ""."""
     if key.revoked_at is not None:
         return "This API key was revoked."
     if key.is_expired:
@@ -156,7 +158,7 @@ class KeyRateThrottle(CountedTogether):
     """The key's own rate, in addition to the limits for every account."""
 
     def __init__(self) -> None:
-        """The rate is known when the request is."""
+        """Set no rate: it comes with the request."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         if not isinstance(request.auth, ApiKey) or not request.auth.rate:

@@ -1,4 +1,4 @@
-"""A person's data: all that the site keeps, as JSON; and its erasure, with what remains without the name."""
+"""A person's data: the complete export as JSON, and the erasure, which keeps the rest without the name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ragsite.operations.audit_log import as_json, person_of, record
 
 
 def person_file(user: Any, name: str) -> JsonResponse:
-    """All that is kept about the person, as a file to download; the audit log records it."""
+    """Return a person's data as a file, and record the export in the audit log."""
     record("person.exported", user)
     attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
     options = {"indent": 2, "ensure_ascii": False}
@@ -64,7 +64,7 @@ def person_as_json(user: Any) -> dict[str, Any]:
 
 
 def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
-    """An entry about the person, without the names of others and of documents."""
+    """Return an entry about the person, without the names of others and of documents."""
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}
@@ -88,7 +88,7 @@ def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
 
 
 def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
-    """Without the text if the person may no longer read the documents that it came from."""
+    """Return the answer, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),
@@ -110,12 +110,9 @@ class LastAdministrator(Exception):
 
 @transaction.atomic
 def erase_person(user: Any) -> None:
-    """Delete the account and personal data, and replace the name in the audit log.
-
-    Raises: LastAdministrator.
-    """
+    """Delete the account and personal data, and replace the name in the audit log. Raises: LastAdministrator."""
     users = get_user_model()._default_manager
-    # Locked, so that two administrators cannot erase each other at the same time.
+    # The lock prevents two administrators from erasing each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -22,21 +22,20 @@ from retrieval.infrastructure.record import tell
 
 
 class LimitedBackend(ModelBackend):
-    """Django's backend with limits. A sign-in over a limit is refused before the password is hashed.
+    """Django's backend with limits, which refuses a sign-in over a limit before hashing the password.
 
-    A wrong password raises PermissionDenied, because the next backend in the settings, which is kept for old sessions,
-    would hash it again.
+    A wrong password raises PermissionDenied: the next backend, which exists for old sessions, would hash it again.
     """
 
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """The user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
+        """Return the user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
         if request is None:
-            # Without an address no failures could be counted.
+            # Failures cannot be counted without an address.
             raise PermissionDenied
         username = _username_of(username)
         caller = sign_in_limits.caller_of(request, username)
@@ -61,7 +60,7 @@ class LimitedBackend(ModelBackend):
         if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
-            # HTTP Basic begins no session, so no signal of Django is sent.
+            # HTTP Basic begins no session, so Django sends no signal.
             tell("sign_in.basic", user)
         return user
 
@@ -72,14 +71,14 @@ class LimitedBackend(ModelBackend):
 
 
 def _allowance_of(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
-    """Raises: SignInRefused for a caller over a limit."""
+    """Raise SignInRefused for a caller over a limit; else return the allowance."""
     allowance = sign_in_limits.password_allowance(caller)
     refuse(allowance.wait_seconds, "failures")
     return allowance
 
 
 def may_use_password(user: Any) -> bool:
-    """Without LOCAL_PASSWORDS superusers alone may, so that the site can be administered when the provider fails."""
+    """Allow passwords by LOCAL_PASSWORDS, and always for superusers, who must get in if the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -88,12 +87,12 @@ def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def is_missing(user: Any) -> bool:
-    """Whether this member of the staff must set up a second factor before the admin opens."""
+    """Return whether a member of staff must set up a second factor before the admin opens."""
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
 def programs_let_in(user: Any) -> Any:
-    """The programs that the user has let in, by name. Without MCP_SIGN_IN there are none, nor their tables."""
+    """Return the user's connected programs by name. The tables exist only with MCP_SIGN_IN."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import programs_of
@@ -102,12 +101,12 @@ def programs_let_in(user: Any) -> Any:
 
 
 def is_password_enough(user: AbstractBaseUser) -> bool:
-    """Whether the right password alone proves who signs in: no second factor, and no address left to confirm."""
+    """Return whether the password suffices: no second factor, and no unconfirmed address."""
     return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()
 
 
 def _username_of(name: str) -> str:
-    """The username of the account whose name or e-mail address this is, so that failures with both count as one."""
+    """Return the username for a name or e-mail address, so that failures with both count together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name
