@@ -31,8 +31,6 @@ class ExperimentRefused(Exception):
     """The experiment cannot be started or ended now. The message is for the admin."""
 
 
-
-
 def choose(subject: str) -> NamedProfile | None:
     """Return the profile of the visitor's arm, or None outside a running experiment.
 
@@ -58,7 +56,6 @@ def arm_of(experiment: Experiment, subject: str) -> Arm | None:
 
 
 register_chooser(choose)
-
 
 
 # The query returns a row per visitor, because answers of one visitor are alike. It leaves out answers without the
@@ -188,8 +185,6 @@ def sentence(summary: Report) -> str:
 def points(difference: float) -> str:
     """Return the difference of rates in percentage points."""
     return f"{fixed(100 * difference, 1, signed=True)} pp"
-
-
 
 
 def start(experiment: Experiment, started_by: User) -> Experiment:

@@ -229,8 +229,6 @@ def reason_of(checked: GateCheck) -> str:
     return str(_REASONS[checked.verdict]) % facts
 
 
-
-
 def instruction_gates(collection_id: int) -> list[GatePolicy]:
     """Return a gate for each set of the collection that an answers run can ask.
 

@@ -39,7 +39,7 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """The chapters with their headings; with ``?q=`` the sections that hold all of its words, headings first."""
+    """List the chapters; with ``?q=`` list the sections that contain all of its words, headings first."""
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
@@ -59,7 +59,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def chapter(request: HttpRequest, slug: str) -> HttpResponse:
-    """One chapter. Raises: Http404 if it does not exist."""
     shown = chapters().get(slug)
     if shown is None:
         raise Http404
@@ -69,7 +68,7 @@ def chapter(request: HttpRequest, slug: str) -> HttpResponse:
 
 @cache
 def chapters() -> dict[str, Chapter]:
-    """The chapters by the part of the address that names them, in their order. The texts are in English."""
+    """Return the chapters by address, in their order. The texts are in English."""
     found = {}
     with translation.override("en"):
         for path in sorted((settings.BASE_DIR / "demo" / "handbook").glob("[0-9]*")):
@@ -90,7 +89,7 @@ def _chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # The title is the page's own heading; places in the text stay what they are.
+    # Spaces replace the title, so that offsets in the text do not change.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)
@@ -98,7 +97,6 @@ def _chapter(slug: str, text: str) -> Chapter:
 
 
 def _settings_text() -> str:
-    """The file of settings as Markdown: its parts under headings."""
     parts = _SETTINGS_HEADING.split((settings.BASE_DIR / ".env.example").read_text(encoding="utf-8"))
     above = parts[0].strip().lstrip("# ")
     blocks = [f"## {title}\n\n```\n{lines.strip()}\n```" for title, lines in zip(parts[1::2], parts[2::2], strict=True)]
@@ -106,7 +104,7 @@ def _settings_text() -> str:
 
 
 def _excerpt(text: str, words: list[str]) -> str:
-    """Words of a section around the first of ``words``; its beginning when they stand in the heading."""
+    """Return the text around the first of ``words``, or its beginning if only the heading contains them."""
     at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
     start = max(0, at - _EXCERPT_CHARACTERS // 3)
     cut = text[start : start + _EXCERPT_CHARACTERS]

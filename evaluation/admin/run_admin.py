@@ -226,7 +226,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
-
     @admin.display(description=_("run"), ordering="pk")
     def name(self, run: EvaluationRun) -> str:
         return f"#{run.pk}"
@@ -253,7 +252,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         number = queue.cancel(EvaluationRun.objects.filter(pk__in=runs.values("pk")))
         message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
         self.message_user(request, message % number, messages.SUCCESS)
-
 
     def get_urls(self) -> list[URLPattern]:
         compared = self.admin_site.admin_view(self.compare_view)

@@ -107,8 +107,6 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     return redirect("account_signup")
 
 
-
-
 class KeyForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=100, help_text=_("What you will use it for, and where."))
     scopes = forms.MultipleChoiceField(
@@ -176,8 +174,6 @@ def keys(request: HttpRequest) -> HttpResponse:
 def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
     get_object_or_404(ApiKey, pk=key_id, user=request.user).revoke()
     return redirect("account_keys")
-
-
 
 
 class EraseForm(forms.Form):

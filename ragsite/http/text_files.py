@@ -16,7 +16,7 @@ DOCUMENTS_LISTED = 100
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """The index of what visitors without an account may read; the same for every caller."""
+    """Return an index of public documents, equal for every caller."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))
@@ -50,5 +50,5 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
 
 
 def _line(text: str) -> str:
-    """The text on one line: a title cannot begin a heading or a list of its own."""
+    """Join the lines, so that a title cannot begin a heading or a list."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The audit log: entries are written in the transaction of what they record, exported, and deleted when old."""
+"""The audit log: entries are written in the transaction of the recorded change, exported, and deleted when old."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights import seen_whole_by
 
 _API = ("/api/", "/v1/")
-# Models whose rows are named by a person's name or address.
+# Rows of these models are named after a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
@@ -48,9 +48,9 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
 
 
 def _origin() -> dict[str, Any]:
-    """The fields actor, key, via and address of an entry.
+    """Return the fields actor, key, via and address of an entry.
 
-    They are read from the request when the entry is written: an API view authenticates after the middleware has run.
+    They are read when the entry is written, because an API view authenticates after the middleware.
     """
     context = logs.current()
     request = context.request
@@ -70,7 +70,7 @@ def _id(subject: Model | None) -> str:
 
 
 def person_of(user: Any) -> AuditPerson | None:
-    """The row that represents the user in the log, with the user's present name; None for a visitor."""
+    """Return the user's row in the log, with the current name, or None for a visitor."""
     if user is None or user.pk is None:
         return None
     name = user.get_username()[:200]
@@ -82,14 +82,14 @@ def person_of(user: Any) -> AuditPerson | None:
 
 
 def _label(subject: Model | None) -> str:
-    """The object's name. Empty for people, who are named elsewhere, and for what is named by a question."""
+    """Return the object's name, or "" for people, who have a row, and for objects named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # It was loaded to be deleted: its other fields cannot be read any more.
+        # The object was loaded for deletion: its other fields cannot be read any more.
         return ""
     if isinstance(subject, ApiKey):
-        # Its name is its owner's choice, and may say who that is.
+        # The owner chose the key's name, which may identify the owner.
         return f"{subject.public_id}…"
     return str(subject)[:300]
 
@@ -102,8 +102,8 @@ def _concerned(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# These actions are recorded once in this time for each person, object and address: a page that is open is loaded again
-# and again, and HTTP Basic sends the password with each request.
+# These actions are recorded once in this time per person, object and address: an open page reloads again and again, and
+# HTTP Basic sends the password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -124,7 +124,7 @@ def _signed_out(user: Any, **_: Any) -> None:
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
 def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
-    # The typed name is kept only if an account has it: people type passwords into that field.
+    # The typed name is stored only if an account has it: people type passwords into that field.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
@@ -149,7 +149,7 @@ def _happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete the entries that are older than AUDIT_DAYS, and the persons whom none names any more."""
+    """Delete entries older than AUDIT_DAYS, and persons without an entry."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():
@@ -167,19 +167,19 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: Any) -> bool:
-    """Whether ``user`` may read the names of objects, which include document titles of all collections."""
+    """Return whether ``user`` may read object names, which include document titles of all collections."""
     return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
 
 
 def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:
-    """The entries, oldest first, each as one line of JSON."""
+    """Yield the entries, oldest first, each as one line of JSON."""
     ordered = entries.select_related("actor", "object_person").order_by("at", "pk")
     for entry in ordered.iterator(chunk_size=2000):
         yield json.dumps(as_json(entry, with_label=with_labels), ensure_ascii=False) + "\n"
 
 
 def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
-    """Without the label, also without the details, which may name collections."""
+    """Convert the entry. Details may name collections, so they are omitted with the label."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

@@ -1,4 +1,4 @@
-"""The whole site in one file."""
+"""The command that writes the whole site to one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An API key, for a person or for a program with an account of its own."""
+"""The command that creates an API key for a person, or for a program with its own account."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Command(PreparedCommand):
         user = users.filter(username=name).first()
         if user is None and not may_make:
             raise CommandError(f"There is no account named {name}: give --service to make one for a program.")
-        return user or users.create_user(name)  # without a password, nobody signs in with it
+        return user or users.create_user(name)  # no password, so no person can sign in
 
     def _collections(self, slugs: list[str] | None) -> list[Collection] | None:
         if not slugs:

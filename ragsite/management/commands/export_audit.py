@@ -1,4 +1,4 @@
-"""The audit log as JSON lines."""
+"""The command that prints the audit log as JSON lines."""
 
 from __future__ import annotations
 

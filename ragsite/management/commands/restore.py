@@ -1,4 +1,4 @@
-"""The whole site from one file."""
+"""The command that restores the whole site from one file."""
 
 from __future__ import annotations
 
