@@ -1,4 +1,4 @@
-"""The corpus of a test set, in a collection of its own."""
+"""The corpus of a test set, in its own collection."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Raise it when the loading changes: collections with another version are loaded again.
+# Increase it when the loading changes: collections with another version are loaded again.
 LOADING_VERSION = 2
 LONGEST_TITLE = 500
 LONGEST_SLUG = 50
-# PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms: the rest of a
-# longer text is not searched.
+# PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms, so the rest
+# of a longer text is not searched.
 ONE_CHUNK_CHARACTERS = 20_000
 
-# A document's title, text and language in; its text as stored, and its chunks without vectors, out.
+# Maps title, text and language to the text as stored and its chunks without vectors.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 
 def configuration_of(test_set: TestSet, language: str = "") -> str:
-    """The text-search configuration of a set: of ``language``, else of the set's description, else of its name's end.
+    """Return the text-search configuration: of ``language``, else of the description, else of the name's end.
 
-    English if there is none. Raises: EvaluationError for a language that the site does not have.
+    English is the default. Raises: EvaluationError for a language that the site does not have.
     """
     wanted = (language or test_set.language).casefold()
     if not wanted:
@@ -59,11 +59,11 @@ def configuration_of(test_set: TestSet, language: str = "") -> str:
 
 
 def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
-    """The collection of the set's corpus, loaded unless it was loaded in this way before.
+    """Return the collection of the set's corpus, loaded unless an equal load exists.
 
     A document is one chunk, as published figures assume, and the embedder reads its beginning; with ``chunked``,
-    documents are cut as the site cuts uploaded text. The collection is not public. It is loaded in one transaction, so
-    an interrupted run leaves it as it was.
+    documents are cut like uploaded text. The collection is not public. One transaction loads it, so an interrupted run
+    changes no rows.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_slug(test_set.name, chunked),
@@ -104,7 +104,7 @@ def _fingerprint(document: CorpusDocument) -> str:
 
 
 def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made_by: str, embedder: Embedder) -> bool:
-    """Whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
+    """Return whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
     texts = DocumentText.objects.filter(document__collection=collection)
     stored = texts.values_list("document__source", "content_hash", "recipe")
     if set(stored) != {(document.id, _fingerprint(document), made_by) for document in documents}:
@@ -128,7 +128,7 @@ def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) 
 
 
 def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """The text as one chunk; none for a document without title and text."""
+    """Return the text as one chunk, or no chunk for a document without title and text."""
     if not title and not text.strip():
         return text, ()
     content = text[:ONE_CHUNK_CHARACTERS]
@@ -147,7 +147,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
 
 
 def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """The chunks that ingestion makes of an uploaded text file; none if it rejects the file."""
+    """Return the chunks that ingestion makes of an uploaded text file, or none if it rejects the file."""
     try:
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
     except DocumentRejected:
@@ -185,7 +185,7 @@ def _with_vectors(
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """``documents`` with a vector for each chunk, reused from an earlier load of an equal chunk."""
+    """Return ``documents`` with a vector per chunk, reused from an earlier load of an equal chunk."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)

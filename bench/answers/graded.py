@@ -1,9 +1,9 @@
 """Questions with expectations, and the points of their answers. PURE.
 
-A line of the file is a JSON object: ``id``, ``corpus`` (which names the collection, unless ``collection`` does; empty:
-all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`),
-``after`` (the id of the question before it in the conversation) and ``key``, the right answer in a sentence with its
-files in brackets. Where the documents do not answer, ``must`` is ``["REFUSE"]``.
+A line of the file is a JSON object: ``id``, ``corpus`` (the collection's name, unless ``collection`` is set; empty:
+all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`), ``after``
+(id of the previous question in the conversation) and ``key``, the right answer in a sentence with its files in
+brackets. ``must`` is ``["REFUSE"]`` if the documents do not answer the question.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document with the right answer. ``titles`` are its possible titles, in the form of :func:`plain_title`.
+    """A document with the right answer. ``titles`` are its possible titles, normalized by :func:`plain_title`.
 
-    If the file is missing there are none: a title with all words of the file's name is then accepted.
+    A missing file has no titles: a title with all words of the file's name is then accepted.
     """
 
     name: str
@@ -48,7 +48,7 @@ class KeyFile:
 
 @dataclass(frozen=True)
 class GradedQuestion:
-    """A question with its expectations. ``collection`` is empty if all collections are asked."""
+    """A question with its expectations. An empty ``collection`` means all collections."""
 
     id: str
     corpus: str
@@ -63,7 +63,7 @@ class GradedQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a question, as it is graded.
+    """The reply to a question, for grading.
 
     ``beside`` are the texts shown beside it, ``cited`` the titles of the cited documents; ``error`` says why there is
     no answer.
@@ -126,7 +126,7 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        """The mean points, of 3, of a kind, a corpus, both, or all replies."""
+        """Return the mean points, of 3, of a kind, a corpus, both, or all replies."""
         return _mean(each.points for each in self.of(kind=kind, corpus=corpus))
 
     def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
@@ -135,7 +135,6 @@ class GradedRun:
         ]
 
     def shares(self) -> dict[str, Interval | None]:
-        """By name, in the order of the table."""
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
             "zeros": _mean(each.points == 0 for each in self.replies),
@@ -153,7 +152,7 @@ class GradedRun:
 
 
 def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
-    """The graded reply; without points if it failed."""
+    """Grade the reply; a failed reply has no points."""
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
@@ -168,7 +167,7 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
 
 
 def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
-    """The questions of a file; its documents may be in the same folder. Raises: UnreadableTestSet."""
+    """Read the questions of a file, with documents from the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
         with naming(where):
@@ -184,7 +183,7 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
 
 
 def plain_title(title: str) -> str:
-    """The words of a title: lower case letters and digits, without accents, separated by spaces."""
+    """Return the words of a title: lower case letters and digits, without accents, separated by spaces."""
     bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 
@@ -209,7 +208,7 @@ def _key_file(folder: Path, name: str) -> KeyFile:
         return KeyFile(name)
     titles = {_stem(name), Path(name).name}
     if path.suffix == ".md":
-        # The title of its front matter, and its first heading.
+        # Possible titles are the title of the front matter and the first heading.
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
         titles.update(next((title for title, _ in found if title), "").splitlines())
         titles.update(next((heading for _, heading in found if heading), "").splitlines())
@@ -217,7 +216,7 @@ def _key_file(folder: Path, name: str) -> KeyFile:
 
 
 def _stem(name: str) -> str:
-    """The name of a file without folder, suffix, and the number at its beginning."""
+    """Return the file's name without folder, suffix, and leading number."""
     return _NUMBER.sub("", Path(name).stem)
 
 
@@ -235,7 +234,7 @@ Ask = Callable[[GradedQuestion], Reply]
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """Ask all questions, one after another; ``told`` is called with the number, from 1, of each graded reply."""
+    """Ask all questions one by one. ``told`` gets the number, from 1, of each graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))

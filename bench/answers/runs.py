@@ -1,4 +1,4 @@
-"""Measuring whole answers: questions go through the `answer()` that visitors get, and the replies are judged."""
+"""Measurement of whole answers: questions go through the visitors' `answer()`, and the replies are judged."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from retrieval.types import SearchFilters
 class JudgedReply:
     """The reply to one question.
 
-    ``quotes`` says for each citation whether the quoted words contain a right answer. ``first_ms`` is None without a
-    token.
+    ``quotes`` says per citation whether the quoted words contain a right answer. ``first_ms`` is None without a token.
     """
 
     question: Question
@@ -54,10 +53,10 @@ class AnswerRun:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
-        """By name, in the order of the table.
+        """Return the figures by name, in the order of the table.
 
         Citation precision is a mean over the citations of each answer, then over the answers to answerable questions.
-        Recall is over all answerable questions: one that is refused, or answered without the right words, counts 0.
+        Recall covers all answerable questions: a refusal or an answer without the right words counts 0.
         """
         answerable = self.of(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
@@ -76,7 +75,7 @@ class AnswerRun:
         return figures
 
     def latency(self) -> dict[str, Percentiles]:
-        """Milliseconds to the first and the last token of answers, and to a refusal."""
+        """Return the milliseconds to the first and the last token of answers, and to a refusal."""
         samples = {
             "first_token": [outcome.first_ms for outcome in self.outcomes if outcome.first_ms is not None],
             "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],
@@ -86,10 +85,9 @@ class AnswerRun:
 
 
 def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Each question asked once, one after another; the first one also beforehand, to load the models.
+    """Ask each question once, one after another; the first one also beforehand, to load the models.
 
-    Raises: UntrustworthyRun when an answer failed, a retriever of the search or the model did not answer, or the
-    collection changed meanwhile.
+    Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
     """
     version = corpus_version(collection.pk)
     filters = SearchFilters(collections=(collection.pk,))

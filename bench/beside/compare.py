@@ -46,7 +46,7 @@ class Found:
 
 
 def contains_answer(passage: str, question: GradedQuestion) -> bool:
-    """Return whether a passage contains everything that a good answer must contain."""
+    """Return whether the passage contains everything that a good answer must contain."""
     return not grade(passage, refused=False, expected=question.expected).missing
 
 
@@ -86,7 +86,7 @@ def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *,
 
 
 def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[Found]) -> list[str]:
-    """Return a row of the table, with the columns COLUMNS: shares of right passages, median time, mean length."""
+    """Return a table row with the columns COLUMNS: shares of right passages, median time, mean length."""
     pairs = list(zip(questions, found, strict=True))
     first = [each.passages[0] if each.passages else "" for each in found]
     shares = (

@@ -27,7 +27,7 @@ ROLES = ("web", "worker", "worker child", "scheduler", "serve", "postgres")
 
 
 class ProcessSample(NamedTuple):
-    """The sums over all processes of a role, at a moment."""
+    """Sums over all processes of a role at a moment."""
 
     rss_mib: float
     files: int
@@ -35,7 +35,7 @@ class ProcessSample(NamedTuple):
 
 
 def sample(site: RunningSite, role: str) -> ProcessSample:
-    """Of PostgreSQL's processes without shared memory."""
+    """Measure a role. PostgreSQL's processes count without shared memory."""
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]

@@ -1,4 +1,4 @@
-"""Invariants after kills: nothing acknowledged is lost, nothing is doubled, and the index is consistent."""
+"""Invariants after kills: no acknowledged data are lost or doubled, and the index is consistent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 @fresh_connection()
 def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
-    """The violations, a sentence each. Unless ``at_rest``, only invariants that hold at any moment are checked."""
+    """Return a sentence per violation. Unless ``at_rest``, only always valid invariants are checked."""
     found = [*_documents(ledger), *_answers(ledger), *_agreement()]
     if at_rest:
         found += [*_unfinished(), *_counts()]
@@ -28,7 +28,7 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
 
 @fresh_connection()
 def read_again() -> int:
-    """Requeue the documents that were interrupted too often, as a curator would; returns how many."""
+    """Requeue the documents that were interrupted too often, as a curator would, and return their number."""
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
@@ -38,7 +38,7 @@ def read_again() -> int:
 
 @fresh_connection()
 def files_left_behind() -> tuple[int, int]:
-    """The number of files without a document, before and after a repair that also removes recent ones.
+    """Return the number of files without a document, before and after a repair that includes recent files.
 
     A file is stored before its document: after a kill in between, the nightly check removes it.
     """
@@ -81,7 +81,7 @@ def _answers(ledger: Ledger) -> list[str]:
 
 
 def _agreement() -> list[str]:
-    """The findings of the site's own check, which ignores recent files without a document."""
+    """Return the findings of the site's own check, which ignores recent files without a document."""
     return [f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}." for one in reconciliation.check()]
 
 
@@ -119,7 +119,6 @@ def _files() -> set[str]:
 
 @fresh_connection()
 def totals() -> dict[str, int]:
-    """The numbers of rows."""
     return {
         "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
         "passages": Chunk.objects.count(),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
-# Weights of the choice: roles that recover within seconds are killed more often than those that stop the site.
+# Fast recovering roles are killed more often than roles that stop the site.
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """``recoveries`` has the seconds of the recoveries that were measured; None: not recovered."""
+    """The counts of a run. ``recoveries`` has the measured seconds; None: not recovered."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -54,18 +54,18 @@ class Result:
 
 
 class Killer:
-    """Kills processes of a site. Only the recovery of a sample is waited for."""
+    """Kills processes of a site. It waits only for the recovery of a sample."""
 
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
         self._reembedding: subprocess.Popen[str] | None = None
         self._other = False
-        # The exit statuses of those that were not killed.
+        # Exit statuses of commands that were not killed.
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
-        """The time at which a process of that role was killed; None if there was none."""
+        """Kill a process of the role and return the time, or None if there was no process."""
         if kind == REEMBEDDING:
             return self._kill_reembedding()
         before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
@@ -79,13 +79,13 @@ class Killer:
         return time.time()
 
     def tend(self) -> bool:
-        """Start `serve` again if it has ended, as a supervisor of the machine would; always true."""
+        """Restart `serve` if it has ended, as a supervisor of the machine would. Return True."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
         return True
 
     def recover(self, kind: str, killed_at: float) -> float | None:
-        """Seconds until the role worked again; None if it did not in time."""
+        """Return the seconds until the role worked again, or None after the time limit."""
 
         def is_back() -> bool:
             return self.tend() and self._is_back(kind, killed_at)
@@ -105,7 +105,7 @@ class Killer:
         return True
 
     def _reads_since(self, moment: float) -> bool:
-        """Whether a document was leased since then; with the other embedder's vectors it is not read."""
+        """Return whether a document was leased since then. The other embedder's vectors prevent reading."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(
@@ -116,7 +116,7 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Begins a switch to the other embedder, or kills the one that the last call began."""
+        """Begin a switch to the other embedder, or kill the switch begun by the last call."""
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -132,7 +132,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """Ends the command, and switches back to the embedder of the site. Raises: SiteFailed."""
+        """End the command, and switch back to the site's embedder. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
@@ -191,7 +191,7 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
 
 
 def checked(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """The violations; None while the other embedder's vectors are active."""
+    """Return the violations, or None while the other embedder's vectors are active."""
     from django.db import Error
 
     from bench.reliability.invariants import violations

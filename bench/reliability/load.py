@@ -1,6 +1,6 @@
-"""The load of a busy site: documents are uploaded, questions asked, drafts published, until it is stopped.
+"""The load of a busy site: uploads, questions and published drafts, until it is stopped.
 
-Everything that the site acknowledges is recorded, so that it can be checked afterwards.
+All acknowledgements of the site are recorded for a later check.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ _PASSING = (Error, RetrievalError, OSError)
 
 @dataclass
 class Ledger:
-    """What was sent, and what was acknowledged. ``versions`` has, by source, the hashes that may be stored: the last
-    acknowledged one and those sent since."""
+    """The sent and the acknowledged data.
+
+    ``versions`` has by source the hashes that may be stored: the last acknowledged hash and all sent since.
+    """
 
     versions: dict[str, list[str]] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
@@ -44,7 +46,7 @@ class Ledger:
 
 @contextmanager
 def fresh_connection() -> Iterator[None]:
-    """A fresh database connection for this thread: the server of the former one may have been killed."""
+    """Run the block with a fresh database connection: the former server may have been killed."""
     connections.close_all()
     try:
         yield
@@ -57,7 +59,7 @@ class SiteLoad:
 
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
         self.ledger = Ledger()
-        # The errors of the steps, for the report.
+        # Errors of the steps, for the report.
         self.met: Counter[str] = Counter()
         self._site = site
         self._key = key
@@ -107,7 +109,7 @@ class SiteLoad:
         ).encode()
 
     def _upload(self) -> None:
-        """Upload a new document or version; every fifth is long enough to be interrupted."""
+        """Upload a new document or version. Every fifth is long enough to be interrupted."""
         name = f"soak-{self._random.randrange(SOURCES)}.txt"
         data = self._text(60 if self._random.random() < 0.2 else 4)
         told = hashlib.sha256(data).hexdigest()
@@ -128,7 +130,7 @@ class SiteLoad:
         return step
 
     def _streamed(self, body: dict[str, object]) -> dict[str, str] | None:
-        """The payload of `completed`; None if the stream broke off before."""
+        """Return the payload of `completed`, or None if the stream broke off before."""
         url = f"{self._site.url}/api/v1/ask/"
         try:
             with httpx2.stream("POST", url, json={**body, "stream": True}, timeout=60) as response:
@@ -142,7 +144,7 @@ class SiteLoad:
         return None
 
     def _draft(self) -> None:
-        """The next step of a draft, from its beginning to its publication."""
+        """Take the next step of a draft, from its beginning to its publication."""
         collection = Collection.objects.get(slug=DRAFTED)
         self._look_at_published()
         draft = Draft.objects.filter(collection=collection).open().first()
@@ -174,7 +176,7 @@ def contents(collection: Collection) -> dict[str, str]:
 
 @fresh_connection()
 def open_work() -> dict[str, int]:
-    """The number of unfinished rows by kind; empty if the site is at rest."""
+    """Return the number of unfinished rows by kind; empty if the site is at rest."""
     from evaluation.models import Judgement
 
     counts = {

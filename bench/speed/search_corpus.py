@@ -1,4 +1,4 @@
-"""The synthetic corpus for timing searches, as a collection; written again when its fingerprint changes."""
+"""The synthetic corpus for timing searches, as a collection; rewritten when its fingerprint changes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from retrieval.text.chunking import content_hash
 
 SLUG = "benchmark"
 SEED = 20_000
-# Raise it when the making or the loading changes: a corpus with another version is written again.
+# Increase it when the texts or the loading change: a corpus with another version is rewritten.
 LOADING_VERSION = 4
-# Texts of each topic that are embedded, to measure the spread of vectors.
+# Embedded texts per topic, to measure the spread of vectors.
 SAMPLES = 20
 BETWEEN_PASSAGES = "\n\n"
 
@@ -31,7 +31,7 @@ TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
 
 @dataclass(frozen=True, slots=True)
 class LoadedCorpus:
-    """``build_seconds`` is None for a collection of an earlier run."""
+    """A corpus in its collection. ``build_seconds`` is None for a collection of an earlier run."""
 
     collection: Collection
     corpus: SyntheticCorpus
@@ -39,7 +39,7 @@ class LoadedCorpus:
 
 
 def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
-    """The collection `benchmark` with a corpus of so many chunks, written in one transaction unless it exists.
+    """Return the collection `benchmark` with this number of chunks, written in one transaction unless it exists.
 
     It is not public. If no other collection has chunks, the vector index is built afterwards, which is much faster.
     """
@@ -70,7 +70,6 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
 
 
 def remove(collection: Collection) -> None:
-    """Delete the collection, and vacuum the tables."""
     clear(collection)
     collection.delete()
     settle()
@@ -99,7 +98,7 @@ def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]
             heading_path=headings,
             content=passage.text,
             content_hash=content_hash(passage.text, headings),
-            # In words, because nothing uses it here.
+            # Counted in words, because the benchmark does not use it.
             token_count=passage.text.count(" ") + 1,
             questions=(),
             vector=vector,

@@ -1,7 +1,7 @@
-"""Timing each part of a search on a synthetic corpus of a given size.
+"""Times of each part of a search on a synthetic corpus of a given size.
 
-Two references are timed after the parts on the same rows: `ts_rank` over the same search vectors, which PostgreSQL has
-without this site, and the comparison of all vectors, which the index approximates.
+Two references are timed afterwards on the same rows: PostgreSQL's own `ts_rank` over the same search vectors, and the
+comparison of all vectors, which the index approximates.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from retrieval.search.trace import SearchResult
 from retrieval.search.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchFilters
 
-# Untimed questions, which bring the data into memory: so many, and one more for so many passages.
+# Untimed questions bring the data into memory: this number, plus one per PASSAGES_A_WARM_UP passages.
 WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
 # Candidates of each retriever, and the depth of recall.
 DEPTH = 50
 
-# The parts that are timed alone, in the order of the table; the stages of whole searches follow.
+# Parts timed alone, in the order of the table; the stages of whole searches follow.
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 
-# How long several askers search at once, and the number of their different questions.
+# The time in which several askers search at once, and the number of their different questions.
 ASKING_SECONDS = 8.0
 ASKED = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """``times`` are the milliseconds of a search, for its asker."""
+    """The rate of several askers. ``times`` are the milliseconds of a search, for its asker."""
 
     askers: int
     per_second: float
@@ -61,7 +61,7 @@ class Throughput:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """By stage, the milliseconds of each question; ``recall`` compares the vector retriever with exact comparison."""
+    """Milliseconds of each question by stage. ``recall`` compares the vector retriever with exact comparison."""
 
     chunks: int
     build_seconds: float | None
@@ -76,28 +76,25 @@ class BenchmarkRun:
         return len(self.milliseconds["total"])
 
     def stages(self) -> dict[str, Percentiles]:
-        """Of each stage that ran."""
         names = [*ALONE, *(stage for stage in self.milliseconds if stage not in ALONE)]
         return {stage: percentiles(self.milliseconds[stage]) for stage in names}
 
     def ratio(self, numerator: str, denominator: str) -> float:
-        """The ratio of the medians of two stages."""
         stages = self.stages()
         return stages[numerator].p50 / stages[denominator].p50
 
 
 def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
-    """Each question timed in every part and in a whole search, after a warm-up; then in the references, which read so
-    much that they would evict the site's data from memory. At the end so many ``askers`` search at once.
+    """Time each question in every part and in a whole search, after a warm-up; then in the references.
 
-    The parts take turns at being first, so that no one profits more from warm caches.
-
-    Raises: UntrustworthyRun if a part of a search failed; and what `search()` raises.
+    The references read so much that they would evict the site's data from memory. At the end ``askers`` search at once.
+    The parts take turns at being first, so that none profits more from warm caches. Raises: UntrustworthyRun if a part
+    of a search failed; and the errors of `search()`.
     """
     warm_up = WARM_UP + loaded.corpus.size // PASSAGES_A_WARM_UP
     asked = loaded.corpus.questions(warm_up + questions)
     collections = (loaded.collection.pk,)
-    # A visitor's, where no document is narrowed: what `filters_for` gives.
+    # The filters equal a visitor's from `filters_for` without restricted documents.
     filters = SearchFilters(collections=collections, readers=readers_in(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
     plan = plan_for(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
@@ -120,7 +117,7 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
 
 
 def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
-    """The throughput of ``askers`` threads, each of which searches one question after another."""
+    """Measure ``askers`` threads, each of which searches one question after another."""
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
 
@@ -140,7 +137,7 @@ def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) 
 def _time_parts(
     question: str, filters: SearchFilters, plan: SearchPlan, turn: int, result: BenchmarkRun
 ) -> frozenset[int]:
-    """Time the parts; returns the chunk ids that the vector retriever found."""
+    """Time the parts, and return the chunk ids that the vector retriever found."""
 
     def embed() -> None:
         encode_query(question)
@@ -161,7 +158,7 @@ def _time_parts(
 
 
 def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
-    """Time the references; returns the ids of the nearest chunks by exact comparison."""
+    """Time the references, and return the ids of the nearest chunks by exact comparison."""
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
     tsquery = _tsquery(question, filters)
 
@@ -188,7 +185,7 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """What each part returns, by name, beginning with the one whose turn it is. Parts with a name are timed."""
+    """Return the results of the parts by name, rotated by ``turn``. Only parts with a name are timed."""
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
@@ -209,7 +206,7 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
 
 
 def _tsquery(question: str, filters: SearchFilters) -> str:
-    """The lexical retriever's condition; it matches nothing for a question without a known word."""
+    """Return the lexical retriever's condition, which matches no row if all words are unknown."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 
@@ -231,7 +228,7 @@ def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def _table_bytes() -> dict[str, int]:
-    """The bytes of each table with its TOAST, and of each index, by name; of all collections."""
+    """Return the bytes of each table with its TOAST, and of each index, over all collections."""
     rows = _rows(
         "SELECT oid::regclass::text, pg_table_size(oid) AS size FROM pg_class WHERE relname = ANY(%(tables)s) "
         "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "

@@ -28,7 +28,7 @@ from ragsite.machine import is_answering
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
-# The first byte of the body, as if it were an event.
+# The first byte of the body, recorded like an event.
 FIRST_BYTE = "first_byte"
 SLUG = "stream-benchmark"
 START_SECONDS = 90.0
@@ -40,8 +40,10 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 @dataclass(slots=True)
 class Reading:
-    """One stream: the seconds until the first byte and until the first event of each name. ``error`` says why there is
-    no answer."""
+    """One stream: the seconds until the first byte and the first event of each name.
+
+    ``error`` says why there is no answer.
+    """
 
     first: dict[str, float] = field(default_factory=dict)
     error: str = ""
@@ -49,8 +51,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """The web server at a moment: memory (proportional set size of all its processes), database connections, and the
-    processor time since their start of web server, database (None if it is not the site's own) and readers with model.
+    """The web server at a moment.
+
+    Memory is the proportional set size of all its processes. Processor times since their start are of the web server,
+    the database (None if external), and the readers with the model.
     """
 
     memory_mib: float
@@ -62,8 +66,11 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """The measurement. ``stopped_seconds`` is how long answers were still written after all readers had hung up;
-    ``settled`` is the load shortly after that. ``quoted``: without a model."""
+    """The measurement. ``quoted``: without a model.
+
+    ``stopped_seconds`` is how long answers were still written after all readers had hung up; ``settled`` is the load
+    shortly afterwards.
+    """
 
     streams: int
     readings: Sequence[Reading]
@@ -82,12 +89,12 @@ class StreamRun:
 
     @property
     def cpu_ms(self) -> float:
-        """Processor time of the web server for one stream."""
+        """Processor time of the web server per stream."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
     @property
     def database_ms(self) -> float | None:
-        """Processor time of the database for one stream, with its other work; None if unknown."""
+        """Processor time of the database per stream, with its other work, or None if unknown."""
         if self.before.database_seconds is None or self.after.database_seconds is None:
             return None
         return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000
@@ -97,17 +104,16 @@ class StreamRun:
         return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
 
     def percentiles(self, moment: str) -> Percentiles | None:
-        """Seconds to an event, of the streams that had it; None if none had it."""
+        """Return the seconds to an event, or None if no stream had it."""
         known = [reading.first[moment] for reading in self.readings if moment in reading.first]
         return percentiles(known) if known else None
 
 
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
-    """Open ``streams`` streams within ``over_seconds`` and read them to the end; then as many, and hang up on all.
+    """Open ``streams`` streams within ``over_seconds``, read them to the end, then open as many and hang up on all.
 
-    With ``quoted`` no model is asked, so that only the site's own work is measured.
-
-    Raises: EvaluationError if the web server does not start, UntrustworthyRun if nothing was streamed.
+    ``quoted`` leaves out the model, so that only the site's own work is measured. Raises: EvaluationError if the web
+    server does not start, UntrustworthyRun if no token was streamed.
     """
     collection = _collection()
     try:
@@ -140,7 +146,7 @@ def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Read
 
 
 def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
-    """Readers who hang up together once each of them has read a token or failed."""
+    """Hang up together, once each reader has read a token or failed."""
 
     def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
@@ -156,7 +162,7 @@ async def read_all(
     over_seconds: float = 0.0,
     enough: Callable[[Sequence[Reading]], bool] = lambda readings: False,
 ) -> list[Reading]:
-    """A stream for each question, begun one after another within ``over_seconds``.
+    """Read a stream for each question, begun one after another within ``over_seconds``.
 
     All readers hang up at once when ``enough`` is true, or after ten minutes.
     """
@@ -204,12 +210,12 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
         reading.error = f"{type(error).__name__}: {error}"
     finally:
         if writer is not None:
-            # Without the orderly end, which would first send and receive the rest.
+            # An orderly end would first send and receive the rest.
             writer.transport.abort()
 
 
 def _until_stopped(model: SlowModel, collection: Collection) -> float:
-    """Seconds until the model writes nothing and no answer is open. Raises: UntrustworthyRun."""
+    """Return the seconds until the model is idle and no answer is open. Raises: UntrustworthyRun."""
     started = time.monotonic()
     open_answers = Answer.objects.filter(
         collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
@@ -255,7 +261,7 @@ class _Watch:
             )
 
     def peak(self) -> StreamLoad:
-        """The maxima of memory and connections."""
+        """Return the maxima of memory and connections."""
         loads = [*self._loads, self.now()]
         return StreamLoad(
             max(load.memory_mib for load in loads),
@@ -272,7 +278,7 @@ class _Watch:
 
 
 def _processes(pid: int) -> list[psutil.Process]:
-    """The web server's first process and its children. Raises: EvaluationError if it has ended."""
+    """Return the web server's first process and its children. Raises: EvaluationError if it has ended."""
     try:
         first = psutil.Process(pid)
         return [first, *first.children(recursive=True)]
@@ -281,7 +287,7 @@ def _processes(pid: int) -> list[psutil.Process]:
 
 
 def _memory_mib(pid: int) -> float:
-    """Of all processes; shared pages count once."""
+    """Return the memory of all processes; shared pages count once."""
     return sum(float(process.memory_full_info().pss) for process in _processes(pid)) / 2**20
 
 
@@ -290,7 +296,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _database_seconds() -> float | None:
-    """Of the database server, with processes that have ended; None if it is not the site's own."""
+    """Return the processor time of the database server with ended processes, or None if it is external."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
     pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])
@@ -304,7 +310,7 @@ def _database_seconds() -> float | None:
 
 @contextmanager
 def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The process and port of the site's web server, started as in the Procfile, with the model at ``model_url``."""
+    """Run the site's web server as in the Procfile, with the model at ``model_url``. Yield its process and port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -319,7 +325,7 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # With a model, all streams are open at once; without, they wait in the queue.
+        # A model gets all streams at once; without a model they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
         # All streams come from one address.
         **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
@@ -359,7 +365,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
 
 
 def _collection() -> Collection:
-    """A public collection with a few documents, so that anybody's question finds something."""
+    """Return a public collection with a few documents, so that every question finds passages."""
     collection, _ = Collection.objects.get_or_create(
         slug=SLUG,
         defaults={"name": "Stream benchmark", "text_search_configuration": "english", "visibility": Visibility.PUBLIC},

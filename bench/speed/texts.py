@@ -2,9 +2,9 @@
 
 The texts have no meaning, but search takes as long as on real ones. Word frequencies follow the law of Zipf and
 Mandelbrot. A passage has words of the whole language and of its topic, so that a question of six words matches about
-the same share of the passages (median: a sixth) as the questions of public test sets do without stop words. Vectors are
-drawn at random, because embedding 100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same
-seed gives the same corpus.
+the same share of the passages (median: a sixth) as questions of public test sets without stop words. Vectors are drawn
+at random, because embedding 100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed
+gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
@@ -23,7 +23,7 @@ Vectors = npt.NDArray[np.float32]
 VOCABULARY = 50_000
 TOPICS = 100
 TOPIC_WORDS = 400
-# Mandelbrot's shift: without it the commonest word would be in every passage, like a stop word.
+# Mandelbrot's shift keeps the commonest word from being in every passage, like a stop word.
 SHIFT = 20
 TOPIC_SHIFT = 5
 # Words of a topic are not among the commonest of the language.
@@ -34,8 +34,8 @@ PASSAGES_A_DOCUMENT = 20
 TOPICAL_SHARE = 0.4
 WORDS_A_SENTENCE = 15
 
-# Words are these and compounds of two of them, so that an embedder makes about as many tokens as of a real question; of
-# nonsense syllables it would make several times as many.
+# Words are these nouns and compounds of two of them, so that the embedder makes about as many tokens as of a real
+# question; nonsense syllables would give several times as many.
 _NOUNS = """
 acid air apple arm army arrow art ash baby back bag ball band bank bar base bath beach bean bear bed bell belt bird
 black blood blue board boat body bolt bone book boot bottle bow bowl box boy brain branch brass bread brick bridge bull
@@ -61,7 +61,7 @@ _QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SyntheticPassage:
-    """One passage: the topic of its document, and its text."""
+    """One passage with its document's topic."""
 
     topic: int
     heading: str
@@ -82,7 +82,7 @@ class SyntheticCorpus:
     seed: int
 
     def documents(self) -> Iterator[SyntheticDocument]:
-        """All of them, one by one; the last one is shorter when ``size`` is no multiple of 20."""
+        """Yield the documents. The last is shorter if ``size`` is no multiple of 20."""
         random = self._random("passages")
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
@@ -99,7 +99,7 @@ class SyntheticCorpus:
             yield SyntheticDocument(title, passages)
 
     def questions(self, number: int) -> list[str]:
-        """``number`` questions, each of three words of a topic and three of the language, drawn by frequency."""
+        """Return questions with three words of a topic and three of the language each, drawn by frequency."""
         random = self._random("questions")
         questions = []
         for place in range(number):
@@ -108,19 +108,19 @@ class SyntheticCorpus:
         return questions
 
     def samples(self, topic: int, number: int) -> list[str]:
-        """``number`` texts about a topic, in the form of questions."""
+        """Return ``number`` texts about a topic, in the form of questions."""
         random = self._random("samples", topic)
         return [
             _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)
         ]
 
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
-        """A function that draws unit vectors for passages of given topics, shape (len(topics), width).
+        """Return a function that draws unit vectors for passages of given topics, shape (len(topics), width).
 
-        ``embedded`` has, for each of the 100 topics, the vectors of some :meth:`samples` of it, shape (n, width). A
-        passage's vector is its topic's mean plus a draw from the normal distribution with the covariance of the
-        embedder's vectors within a topic. So a question, which the same embedder embeds, has as many near neighbours
-        as among real texts; with independent directions the index would search aimlessly.
+        ``embedded`` has for each of the 100 topics the vectors of some of its :meth:`samples`, shape (n, width). A
+        passage's vector is its topic's mean plus a normal draw with the covariance of the embedder's vectors within a
+        topic. So a question, embedded by the same embedder, has as many near neighbours as among real texts; with
+        independent directions the index would search aimlessly.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
@@ -156,14 +156,14 @@ class SyntheticCorpus:
         return [self.vocabulary[place] for place in self._topics[topic][places]]
 
     def _mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
-        """``number`` words, ``share`` of them of the topic, in random order."""
+        """Return ``number`` words, ``share`` of them of the topic, in random order."""
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
         words = [*self._topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
         return [words[place] for place in random.permutation(number)]
 
     def _random(self, *purpose: str | int) -> np.random.Generator:
-        """A generator for each purpose, so that the number of passages does not change the questions."""
+        """Return a generator per purpose, so that the number of passages does not change the questions."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 

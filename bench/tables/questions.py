@@ -15,7 +15,7 @@ from retrieval.tables.table_reading import read_date
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """``table`` is the path of the CSV file; ``answers`` are all values of the answer."""
+    """A question about the CSV file ``table``; ``answers`` are all values of the answer."""
 
     id: str
     question: str
@@ -27,8 +27,8 @@ class TableQuestion:
 class Tally:
     """Counts over questions about tables.
 
-    ``stated`` counts the questions with a computed value, ``right`` the right values among these, and ``on_page`` the
-    questions whose right value is stated or in the rows that are shown.
+    ``stated`` counts questions with a computed value, ``right`` the right values among them, and ``on_page`` questions
+    whose right value is stated or in the shown rows.
     """
 
     questions: int = 0
@@ -44,7 +44,7 @@ class Tally:
 
 
 def read_questions(folder: Path) -> list[TableQuestion]:
-    """The questions of ``questions.jsonl``; their tables are CSV files in ``tables``, named by ``table``."""
+    """Read ``questions.jsonl``, whose tables are CSV files in ``tables``, named by ``table``."""
     with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [
@@ -54,14 +54,17 @@ def read_questions(folder: Path) -> list[TableQuestion]:
 
 
 def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
-    """The half of each table: "shaping" (the first, third, … by name), on which rules are developed, or "judging"."""
+    """Return the half of each table: "shaping" (first, third, … by name), to develop rules, or "judging"."""
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 
 
 def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether both are the same values in any order, compared as in WikiTableQuestions (Pasupat and Liang, 2015): as
-    numbers, as days, or as text without case, accents, quotes and notes in brackets at the end."""
+    """Return whether both are the same values in any order, compared as in WikiTableQuestions.
+
+    Values are compared as numbers, as days, or as text without case, accents, quotes and notes in brackets at the end
+    (Pasupat and Liang, 2015).
+    """
     left = [_normal(value) for value in expected]
     for value in stated:
         same = next((other for other in left if _is_same(_normal(value), other)), None)

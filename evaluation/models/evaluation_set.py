@@ -150,9 +150,9 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """A passage that a question should find: quoted words of a document; without a quote, any passage of it.
+    """A passage that a question should find: a quote of a document, or any passage of it without a quote.
 
-    The source and the words identify it, so that it is found again after the document was read again or replaced.
+    The source and the quote identify it, so it is found again after the document was read again or replaced.
     """
 
     question = models.ForeignKey(

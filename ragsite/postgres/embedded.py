@@ -169,7 +169,10 @@ class EmbeddedPostgres:
             return
         with contextlib.suppress(psutil.NoSuchProcess):
             server = psutil.Process(pid)
-            # PostgreSQL's “fast” shutdown.
+            # Stop the server cleanly. If it does not answer, kill it; it recovers at its next start.
+            #
+            # pg_ctl would stop the folder's current server, which is another one if the folder was deleted and created
+            # again.
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
             # A zombie may have no parent that reaps it.

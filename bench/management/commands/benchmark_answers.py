@@ -1,4 +1,4 @@
-"""Where the processor time of an answer goes."""
+"""A command that measures the processor time of an answer by stage."""
 
 from __future__ import annotations
 

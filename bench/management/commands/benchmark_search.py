@@ -1,4 +1,4 @@
-"""How fast search is at a size that is chosen."""
+"""A command that measures the speed of search at a chosen size."""
 
 from __future__ import annotations
 

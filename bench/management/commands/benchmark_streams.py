@@ -1,4 +1,4 @@
-"""What many open streams cost the site."""
+"""A command that measures the cost of many open streams."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # A reader, its connection to the web process, and that one's to the model.
+        # Each stream needs a reader, its connection to the web process, and a connection to the model.
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.section = "quoted streams" if options["quoted"] else self.section

@@ -1,4 +1,4 @@
-"""How good whole answers are: what they cite, when they are refused, and how long they take."""
+"""A command that measures whole answers: citations, refusals, and times."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
-        # All are read before the first is asked: a misspelt folder shows at once, not after an hour.
+        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         sets = [read_beir_questions(folder) for folder in options["folders"]]
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
@@ -68,7 +68,7 @@ class Command(MeasuringCommand, PreparedCommand):
         return runs
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
-        """A column a set: the numbers of questions, the figures, and the times."""
+        """Return a table with a column per set: numbers of questions, figures, and times."""
         rows = [
             [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)]
             for kind in QuestionKind
@@ -101,7 +101,7 @@ class Command(MeasuringCommand, PreparedCommand):
 
 
 def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
-    """At most ``limit`` questions of each kind, of the set itself and of the foreign ones."""
+    """Return at most ``limit`` questions of each kind, from the set and the foreign sets."""
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
     own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
     return [*own, *off_topic(foreign, limit)]

@@ -1,7 +1,7 @@
-"""The accuracy of the classes of questions, on labelled questions.
+"""A command that measures the accuracy of question classes on labelled questions.
 
-A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written on the split "tuning"
-alone, so a figure counts only if it comes from "held-out".
+A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written only on the split
+"tuning", so only figures of "held-out" count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedQuestion:
-    """A question with its label ``query_class``, and the class that it was ``given``."""
+    """A question with its label ``query_class``, and the ``given`` class."""
 
     text: str
     query_class: QueryClass
@@ -44,7 +44,7 @@ class Command(MeasuringCommand):
         "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, in all, by half and by "
         "language, and the confusion matrix of the half on which no rule was written."
     )
-    # Neither the database nor any backend takes part.
+    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -88,7 +88,7 @@ def _accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
 
 
 def _read(path: Path) -> list[ClassifiedQuestion]:
-    """The file's questions in their order, classified. Raises: UnreadableTestSet, naming the line."""
+    """Read and classify the file's questions in order. Raises: UnreadableTestSet, which names the line."""
     questions = []
     for where, row in read_objects(path):
         with naming(where):
@@ -100,7 +100,7 @@ def _read(path: Path) -> list[ClassifiedQuestion]:
 
 
 def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
-    """All questions, those of each split, and those of each language within a split."""
+    """Return all questions, the questions of each split, and of each language within a split."""
     groups: dict[str, list[ClassifiedQuestion]] = {"all": questions}
     for one in questions:
         for name in (one.split, f"{one.split}, {one.language}"):
@@ -109,6 +109,5 @@ def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQue
 
 
 def _confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
-    """By label, the number of questions that were given each class."""
     counts = Counter((one.query_class, one.given.query_class) for one in questions)
     return {label.value: {given.value: counts[label, given] for given in QueryClass} for label in QueryClass}

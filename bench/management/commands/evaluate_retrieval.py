@@ -1,4 +1,4 @@
-"""How well search ranks, on test sets in BEIR's form."""
+"""A command that measures rankings on test sets in BEIR's format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evaluation.statistics import METRICS, Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
-# What every method is compared with, question by question: what almost every product ships.
+# Each method is compared per question with RRF, which almost every product uses.
 BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
@@ -60,7 +60,7 @@ class Command(MeasuringCommand, PreparedCommand):
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
         check_depth()
-        # All are read before the first is searched: a misspelt folder shows at once, not after an hour.
+        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
         configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
         runs = []
@@ -78,7 +78,7 @@ class Command(MeasuringCommand, PreparedCommand):
         return {"sets": [_as_json(run) for run in runs]}
 
     def as_markdown(self, runs: Sequence[SetRun]) -> str:
-        """nDCG@10 of each method on each set with the means below, and how the default compares."""
+        """Return nDCG@10 per method and set, the means, and the comparison of the default with others."""
         names = list(runs[0].methods)
         rows = []
         for of_set in runs:
@@ -139,7 +139,7 @@ def _means_shown(runs: Sequence[SetRun]) -> str:
 
 
 def _methods(names: str) -> list[str]:
-    """The methods named, each once. Raises: CommandError for none, or an unknown one."""
+    """Return the named methods, each once. Raises: CommandError for no name, or an unknown one."""
     methods = list(dict.fromkeys(name for part in names.split(",") if (name := part.strip())))
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:

@@ -1,4 +1,4 @@
-"""Measure how many questions about tables get a computed value, a right one, and a right one on the page."""
+"""A command that measures how many questions about tables get a computed, a right, and a right value on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good answers are: each is held against what a good one holds, and gets 0 to 3 points."""
+"""A command that grades answers by their expected content, from 0 to 3 points."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Command(MeasuringCommand, PreparedCommand):
 
 
 def _points(run: GradedRun, kind: str, corpus: str = "") -> str:
-    """The mean and the number of questions; of all kinds or all corpora together with the interval."""
+    """Return the mean and the number of questions, with the interval for a row or column of totals."""
     points = run.points(kind=kind, corpus=corpus)
     if points is None:
         return "-"
@@ -105,7 +105,7 @@ def _interval(figure: Interval) -> str:
 
 
 def _rows(run: GradedRun) -> list[list[str]]:
-    """A row for each kind of question, and one for all: the mean points in each corpus, and in all."""
+    """Return a row of mean points per kind of question, and one for all kinds."""
     kinds = [(kind, kind.replace("_", " ")) for kind in run.kinds]
     return [
         [label, *(_points(run, kind, corpus) for corpus in run.corpora), _points(run, kind)]
