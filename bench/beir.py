@@ -94,7 +94,6 @@ def _judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Return each line of the file that is not blank, with its place. Raises: UnreadableTestSet."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -103,7 +102,6 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return each JSON object of the file, with its place. Raises: UnreadableTestSet."""
     return objects_of(read_lines(path))
 
 

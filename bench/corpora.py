@@ -128,7 +128,6 @@ def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) 
 
 
 def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """Return the text as one chunk, or no chunk for a document without title and text."""
     if not title and not text.strip():
         return text, ()
     content = text[:ONE_CHUNK_CHARACTERS]

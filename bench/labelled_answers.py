@@ -36,8 +36,6 @@ class LabelledAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSentence:
-    """A sentence that makes a claim. ``marked``: people marked it."""
-
     text: str
     judgement: SentenceSupport
     marked: bool
@@ -45,8 +43,6 @@ class JudgedSentence:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer with its ``score``: the probability that all its sentences are supported."""
-
     answer: LabelledAnswer
     sentences: tuple[JudgedSentence, ...]
     score: float
@@ -123,7 +119,6 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
 
 
 def marking(judged: Sequence[JudgedAnswer]) -> Marking:
-    """Compare the sentences without enough support with sentences that people marked."""
     sentences = [sentence for answer in judged for sentence in answer.sentences]
     doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
     return Marking(

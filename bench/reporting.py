@@ -14,7 +14,6 @@ Report = Callable[[str, int, int], None]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table, without a line end after its last row."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 

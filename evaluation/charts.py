@@ -16,7 +16,6 @@ from typing import Any
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
-# Each series has a class of the style sheet.
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
 # Maps a name to one value per label. None is unknown.
@@ -40,8 +39,8 @@ def line_chart(
 ) -> Drawing:
     """Draw a line per series, broken where a value is unknown.
 
-    The axis reaches at least ``most``, for example 1 for shares. ``links`` has the address of each label's points.
-    Without a known value the page shows ``empty``.
+    The axis reaches at least ``most``. ``links`` has the address of each label's points. If no value is known, the page
+    shows ``empty``.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = ticks(max([most, *known]))
@@ -65,8 +64,7 @@ def stacked_bars(
 ) -> Drawing:
     """Draw a column per label: the stacked values of all series, the first at the bottom.
 
-    The first ``low`` columns have the colour of a warning. ``links`` has the columns' addresses. If all values are 0 or
-    unknown, the page shows ``empty``.
+    The first ``low`` columns have the colour of a warning. If all values are 0 or unknown, the page shows ``empty``.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = ticks(max(totals, default=0.0), whole=True)
@@ -106,7 +104,6 @@ def _frame(
     groups: Sequence[Sequence[dict[str, Any]]],
     links: Links,
 ) -> Drawing:
-    """Return the parts of both kinds of charts: axes, each label's shapes with their link, legend and table."""
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return {
         "role": "group" if links and any(links) else "img",

@@ -1,5 +1,3 @@
-"""Exceptions of evaluation."""
-
 from __future__ import annotations
 
 

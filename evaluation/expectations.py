@@ -1,4 +1,4 @@
-"""The expectations for an answer: its required and forbidden words, and its length. They give its points. PURE."""
+"""The required and forbidden words and the length of an answer, and its points. PURE."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class Expectations:
     """The expectations for an answer.
 
     A good answer contains one alternative (separated by `|`) of each item of ``must``, and no item of ``must_not``.
-    ``longest`` is in characters; None: any length. With ``refusal`` the documents do not answer the question, and the
-    other fields are ignored.
+    ``longest`` is in characters; None: any length. ``refusal``: the documents do not answer the question.
     """
 
     must: tuple[str, ...] = ()

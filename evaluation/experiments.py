@@ -167,7 +167,6 @@ def report(experiment: Experiment) -> Report:
 
 
 def sentence(summary: Report) -> str:
-    """Return the verdict in words."""
     found = summary.effects[summary.experiment.metric]
     if found is None or not found.is_known:
         if summary.verdict is ExperimentVerdict.WAITING:

@@ -19,7 +19,6 @@ def whole(value: float) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return the share in percent with ``digits`` decimals, or a dash for None."""
     return "–" if share is None else f"{fixed(100 * share, digits)}%"
 
 

@@ -1,8 +1,8 @@
 """Gates: measurements before a search profile, a draft of documents or instructions are published.
 
 A gate compares a run of the candidate with a run of the published state. It says whether the candidate is significantly
-worse on the questions of its set, not whether it is good. With few questions the interval is wide, and few differences
-are significant; the pages show it.
+worse on the questions of its set, not whether it is good. Few questions give a wide interval and few significant
+differences.
 """
 
 from __future__ import annotations
@@ -215,7 +215,6 @@ _REASONS = {
 
 
 def reason_of(checked: GateCheck) -> str:
-    """Return the verdict in a sentence."""
     facts = {
         "set": checked.policy.evaluation_set,
         "candidate": checked.candidate.name,

@@ -1,8 +1,8 @@
 """Judging answers in the background: the answers waiting for a judge, its token budget, and one judgement.
 
-A judgement's row is its job (see `retrieval.infrastructure`). A worker leases it and stores each score at once: if the
-worker is killed, the next worker measures the remaining metrics. An error is stored as an error and tried again, and
-never becomes a number. :func:`request_forgotten` finds answers whose web process died before it requested a judgement.
+A judgement's row is its job (see `retrieval.infrastructure`). Each score is stored at once: if the worker is killed,
+the next worker measures the remaining metrics. An error is stored as an error, and never becomes a number.
+:func:`request_forgotten` finds answers whose web process died before it requested a judgement.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ LONGEST_SECONDS = 15 * 60.0
 
 
 def tokens_spent() -> int:
-    """Return the tokens that judging has used today."""
     usage = JudgeUsage.objects.filter(day=timezone.localdate()).first()
     return usage.total_tokens if usage is not None else 0
 
@@ -200,7 +199,6 @@ def _measure(judgement: Judgement) -> None:
 
 
 def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> None:
-    """Raises: LeaseLost, without writing."""
     milliseconds = (time.perf_counter() - started) * 1000
     with transaction.atomic():
         judgement.lock()

@@ -16,7 +16,6 @@ import numpy as np
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
-# recall@50 needs this number of results.
 TOP_K = 50
 
 
@@ -229,7 +228,6 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
-    """Raises: ValueError without values."""
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 

@@ -30,7 +30,6 @@ urlpatterns = [
     # Clients of OpenAI's protocol expect this address.
     path("v1/", include((openai_urlpatterns, "openai_api"))),
     path("mcp", mcp.McpView.as_view(), name="mcp"),
-    # Some programs add a slash.
     path("mcp/", mcp.McpView.as_view()),
     re_path(
         r"^\.well-known/oauth-protected-resource(?:/mcp)?/?$",

@@ -76,7 +76,7 @@ _LOADED_BEFORE = (
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     """A connection that is closed when its first request's headers take too long, or when there are too many.
 
-    Behind proxies, all connections have the proxies' addresses, which have no limit.
+    Proxies' addresses have no limit, because all connections come from them.
     """
 
     _network = ""
@@ -118,7 +118,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Do nothing: the socket listens already."""
+        """Skip: the socket listens already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -147,7 +147,6 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
 # The worker looks up the class of its connections by this name.
 gasgi.ASGIProtocol = Connection
 
-# gunicorn's settings
 
 _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
@@ -159,7 +158,6 @@ preload_app = True
 timeout = SILENT_SECONDS
 # A process shows that it lives by a file's time, so the file must not be on a full or slow disk.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
-# `--graceful-timeout` extends it, as in the manifests.
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
@@ -172,13 +170,11 @@ control_socket_disable = True
 errorlog = None
 loglevel = "warning"
 
-# gunicorn's hooks
 
 _restarts: Counter[str] = Counter()
 
 
 def on_starting(server: Any) -> None:
-    """Load the modules and the model that the processes share."""
     server.log.error_log.propagate = True
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))

@@ -28,8 +28,6 @@ READ_CHARACTERS = 900
 
 
 class OwnCodeAsker:
-    """Asks this site's code as a visitor, without saving."""
-
     def __init__(self) -> None:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
@@ -64,8 +62,6 @@ def _join_cells(table: Mapping[str, Any] | None) -> str:
 
 
 class SiteAsker:
-    """Asks a running site over its API."""
-
     def __init__(self, address: str, token: str = "") -> None:
         self._address = f"{address.rstrip('/')}/api/v1/ask/"
         self._headers = {"Authorization": f"Token {token}"} if token else {}

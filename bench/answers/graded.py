@@ -126,7 +126,6 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        """Return the mean points, of 3, of a kind, a corpus, both, or all replies."""
         return _mean(each.points for each in self.of(kind=kind, corpus=corpus))
 
     def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
@@ -216,7 +215,6 @@ def _key_file(folder: Path, name: str) -> KeyFile:
 
 
 def _stem(name: str) -> str:
-    """Return the file's name without folder, suffix, and leading number."""
     return _NUMBER.sub("", Path(name).stem)
 
 
@@ -234,7 +232,7 @@ Ask = Callable[[GradedQuestion], Reply]
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """Ask all questions one by one. ``told`` gets the number, from 1, of each graded reply."""
+    """Ask all questions one by one. Call ``told`` with the number, from 1, of each graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))

@@ -75,7 +75,6 @@ class AnswerRun:
         return figures
 
     def latency(self) -> dict[str, Percentiles]:
-        """Return the milliseconds to the first and the last token of answers, and to a refusal."""
         samples = {
             "first_token": [outcome.first_ms for outcome in self.outcomes if outcome.first_ms is not None],
             "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],

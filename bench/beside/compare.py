@@ -46,7 +46,6 @@ class Found:
 
 
 def contains_answer(passage: str, question: GradedQuestion) -> bool:
-    """Return whether the passage contains everything that a good answer must contain."""
     return not grade(passage, refused=False, expected=question.expected).missing
 
 

@@ -58,7 +58,6 @@ def part_of(path: Path) -> str:
 
 
 def read(path: Path, reader: str) -> str:
-    """Return the text that a reader makes of the file."""
     if reader == "engine":
         import xberg
 

@@ -44,7 +44,6 @@ Recognise = Callable[[bytes, list[str]], dict[str, Any]]
 def print_page(
     words: Iterator[str], font_name: str, condition: tuple[int, float, int], layout: str
 ) -> tuple[Image.Image, str]:
-    """Return a page and its words in reading order."""
     dpi, skew, noise = condition
     font = ImageFont.truetype(f"{font_name}.ttf", round(_POINTS * dpi / 72))
     width, height = (round(side * dpi) for side in _PAGE_INCHES)
@@ -117,7 +116,6 @@ def with_rapidocr() -> Recognise:
 
 
 def read(recognise: Recognise, picture: bytes, language: str) -> str:
-    """Return the site's text of a picture."""
     found = recognise(picture, {"en": ["eng"], "nl": ["nld"]}.get(language, ["eng", "nld"]))
     page = to_page(found["width"], found["height"], found["turned"], found["words"])
     return extract_picture(picture, "page.png", "image/png", ExtractionLimits(), {1: page}).text

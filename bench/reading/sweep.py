@@ -101,7 +101,6 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
 
 
 def read_second(path: Path, ending: str) -> str | None:
-    """Return the text of a second reader, or None if it is missing or fails."""
     try:
         if ending == "pdf":
             import pypdf

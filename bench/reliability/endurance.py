@@ -27,8 +27,6 @@ ROLES = ("web", "worker", "worker child", "scheduler", "serve", "postgres")
 
 
 class ProcessSample(NamedTuple):
-    """Sums over all processes of a role at a moment."""
-
     rss_mib: float
     files: int
     threads: int

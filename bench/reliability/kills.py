@@ -65,7 +65,6 @@ class Killer:
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
-        """Kill a process of the role and return the time, or None if there was no process."""
         if kind == REEMBEDDING:
             return self._kill_reembedding()
         before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
@@ -85,8 +84,6 @@ class Killer:
         return True
 
     def recover(self, kind: str, killed_at: float) -> float | None:
-        """Return the seconds until the role worked again, or None after the time limit."""
-
         def is_back() -> bool:
             return self.tend() and self._is_back(kind, killed_at)
 
@@ -151,7 +148,6 @@ def _started_after(process: psutil.Process, moment: float) -> bool:
 
 
 def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_limit: float) -> Result:
-    """Kill ``kills`` times, or until ``seconds_limit``."""
     result = Result()
     killer = Killer(site, random)
     is_check_due = False

@@ -59,7 +59,6 @@ class SiteLoad:
 
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
         self.ledger = Ledger()
-        # Errors of the steps, for the report.
         self.met: Counter[str] = Counter()
         self._site = site
         self._key = key
@@ -130,7 +129,6 @@ class SiteLoad:
         return step
 
     def _streamed(self, body: dict[str, object]) -> dict[str, str] | None:
-        """Return the payload of `completed`, or None if the stream broke off before."""
         url = f"{self._site.url}/api/v1/ask/"
         try:
             with httpx2.stream("POST", url, json={**body, "stream": True}, timeout=60) as response:
@@ -144,7 +142,6 @@ class SiteLoad:
         return None
 
     def _draft(self) -> None:
-        """Take the next step of a draft, from its beginning to its publication."""
         collection = Collection.objects.get(slug=DRAFTED)
         self._look_at_published()
         draft = Draft.objects.filter(collection=collection).open().first()

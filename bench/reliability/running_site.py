@@ -44,8 +44,6 @@ class SiteFailed(Exception):
 
 
 class HttpReply(NamedTuple):
-    """A response. ``body`` is its JSON, or None."""
-
     status: int
     body: Any
 
@@ -175,11 +173,9 @@ class RunningSite:
         )
 
     def administrators_key(self) -> str:
-        """Create an API key with all rights of the administrator."""
         return self.manage("create_key", "admin", "--scope", "admin").communicate(timeout=120)[0].split()[-1]
 
     def wait(self, condition: Callable[[], object], seconds: float) -> float | None:
-        """Return the seconds until ``condition`` was true, or None after the limit."""
         started = time.monotonic()
         while not condition():
             if time.monotonic() - started > seconds:

@@ -24,14 +24,11 @@ LOOK_SECONDS = 0.02
 
 
 def page(number: int) -> bytes:
-    """Return a page of text unlike any other."""
     sentences = (f"Valve {number}-{each} closes at {each + 3} bar and is oiled once a year." for each in range(40))
     return f"# Valve {number}\n\n{' '.join(sentences)}".encode()
 
 
 class Uploads:
-    """Uploads by an administrator, one after the other."""
-
     def __init__(self, site: RunningSite, key: str) -> None:
         self._site, self._key, self._number = site, key, 0
 

@@ -27,7 +27,6 @@ File = tuple[str, bytes]
 
 
 def innocents(mark: str) -> list[File]:
-    """Return a small file of each usual kind, and a longer text."""
     words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
     page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
     # The file is as large as the files that Word saves.

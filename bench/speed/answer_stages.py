@@ -23,7 +23,6 @@ WARM_UP = 5
 # The time to encode it is the unit for comparing machines.
 REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
 REFERENCE_ROUNDS = 50
-# Time outside of all spans: events, threads, checks of the question.
 REST = "rest"
 
 

@@ -98,7 +98,6 @@ def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]
             heading_path=headings,
             content=passage.text,
             content_hash=content_hash(passage.text, headings),
-            # Counted in words, because the benchmark does not use it.
             token_count=passage.text.count(" ") + 1,
             questions=(),
             vector=vector,

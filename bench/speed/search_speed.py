@@ -38,7 +38,6 @@ from retrieval.types import Retriever, SearchFilters
 # Untimed questions bring the data into memory: this number, plus one per PASSAGES_A_WARM_UP passages.
 WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
-# Candidates of each retriever, and the depth of recall.
 DEPTH = 50
 
 # Parts timed alone, in the order of the table; the stages of whole searches follow.
@@ -117,7 +116,6 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
 
 
 def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
-    """Measure ``askers`` threads, each of which searches one question after another."""
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
 
@@ -137,8 +135,6 @@ def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) 
 def _time_parts(
     question: str, filters: SearchFilters, plan: SearchPlan, turn: int, result: BenchmarkRun
 ) -> frozenset[int]:
-    """Time the parts, and return the chunk ids that the vector retriever found."""
-
     def embed() -> None:
         encode_query(question)
 
@@ -158,7 +154,6 @@ def _time_parts(
 
 
 def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
-    """Time the references, and return the ids of the nearest chunks by exact comparison."""
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
     tsquery = _tsquery(question, filters)
 

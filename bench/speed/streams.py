@@ -89,7 +89,6 @@ class StreamRun:
 
     @property
     def cpu_ms(self) -> float:
-        """Processor time of the web server per stream."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
     @property
@@ -104,7 +103,6 @@ class StreamRun:
         return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
 
     def percentiles(self, moment: str) -> Percentiles | None:
-        """Return the seconds to an event, or None if no stream had it."""
         known = [reading.first[moment] for reading in self.readings if moment in reading.first]
         return percentiles(known) if known else None
 
@@ -146,8 +144,6 @@ def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Read
 
 
 def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
-    """Hang up together, once each reader has read a token or failed."""
-
     def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
@@ -184,7 +180,6 @@ async def read_all(
 
 
 async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
-    """Read one stream until `completed` or `failed`."""
     body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
     head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     writer: asyncio.StreamWriter | None = None
@@ -261,7 +256,6 @@ class _Watch:
             )
 
     def peak(self) -> StreamLoad:
-        """Return the maxima of memory and connections."""
         loads = [*self._loads, self.now()]
         return StreamLoad(
             max(load.memory_mib for load in loads),
@@ -278,7 +272,6 @@ class _Watch:
 
 
 def _processes(pid: int) -> list[psutil.Process]:
-    """Return the web server's first process and its children. Raises: EvaluationError if it has ended."""
     try:
         first = psutil.Process(pid)
         return [first, *first.children(recursive=True)]
@@ -327,7 +320,6 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "NUM_PROXIES": "1",
         # A model gets all streams at once; without a model they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
-        # All streams come from one address.
         **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         # The name of the web server's connections in the database.

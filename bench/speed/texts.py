@@ -61,8 +61,6 @@ _QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SyntheticPassage:
-    """One passage with its document's topic."""
-
     topic: int
     heading: str
     text: str
@@ -108,7 +106,6 @@ class SyntheticCorpus:
         return questions
 
     def samples(self, topic: int, number: int) -> list[str]:
-        """Return ``number`` texts about a topic, in the form of questions."""
         random = self._random("samples", topic)
         return [
             _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)

@@ -32,7 +32,7 @@ class TableScore:
 
 
 def read_expected(path: Path) -> list[Rows]:
-    """Read the expected tables of the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv``, …"""
+    """Read the expected tables of the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
     for file in files:
@@ -43,7 +43,6 @@ def read_expected(path: Path) -> list[Rows]:
 
 
 def found_tables(extracted: ExtractedText) -> list[Rows]:
-    """Return the tables of a text, each with its column names as the first row."""
     text = extracted.text
     return [
         [

@@ -30,14 +30,11 @@ from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.infrastructure.record import tell
 from retrieval.models import Collection
 
-# Rows per list.
 SHOWN = 5
 
 
 @admin.register(Dashboard)
 class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
-    """Pages of figures for users who may view answers."""
-
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
@@ -102,7 +99,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
 
 def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
-    """Return the charts by day: questions by outcome, helpful rate, and seconds to an answer."""
     labels = [day_and_month(day) for day in days]
 
     def values(name: str) -> list[float | None]:
@@ -141,7 +137,7 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    """Draw the distribution of one metric by one judge. Columns of low scores link to the list of low scores."""
+    """Draw the distribution of one metric by one judge. Low columns link to the low scores."""
     labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)

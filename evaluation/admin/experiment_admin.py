@@ -1,4 +1,4 @@
-"""Experiments in the admin: their form, their page, and the buttons that start and end an experiment."""
+"""Experiments in the admin: their form, their page, and the buttons to start and end them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class ExperimentAdmin(PageAdmin):
     fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
 
     def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Allow changes only of a draft."""
         return _is_draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
@@ -76,7 +75,6 @@ class ExperimentAdmin(PageAdmin):
         return {**initial, **super().get_changeform_initial_data(request)}
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        """Redirect to the experiment's page, which has the start button."""
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
         return _to_page(obj)
 
@@ -92,7 +90,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Starting needs the right to publish, because visitors get the treatment, which may be unpublished.
+            # Visitors get the treatment, which may be unpublished, so starting needs the right to publish.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),

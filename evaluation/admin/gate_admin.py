@@ -47,7 +47,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         return [path(route, check, name="evaluation_gatepolicy_check"), *super().get_urls()]
 
     def check_view(self, request: HttpRequest, policy_id: int, kind: str, pk: int) -> HttpResponse:
-        """Show the gate's verdict on one of the ``versions`` or ``drafts``. A POST requests the missing runs."""
+        """Show the gate's verdict on a version or a draft. A POST requests the missing runs."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         policies: QuerySet[GatePolicy] = self.get_queryset(request).select_related("evaluation_set__collection")
@@ -79,7 +79,6 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
     def _request_runs(
         self, request: HttpRequest, policy: GatePolicy, subject: SearchProfileVersion | Draft
     ) -> HttpResponse:
-        """Raises: PermissionDenied, ImproperProfile, EvaluationError."""
         if not request.user.has_perm("evaluation.add_evaluationrun"):
             raise PermissionDenied
         number = len(gates.request_runs(policy, subject, request.user))
@@ -94,11 +93,10 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         subject: SearchProfileVersion | Draft,
         back: SearchProfile | Draft,
     ) -> HttpResponse:
-        """Raises: ImproperProfile."""
         checked = gates.check(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # The documents differ on purpose, so caveats about different documents are left out.
+            # The documents differ on purpose.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {

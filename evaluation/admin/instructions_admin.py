@@ -67,7 +67,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
-        """Forbid changes of a version. A change is a new version."""
+        """Forbid changes: a change is a new version."""
         return obj is None and super().has_change_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Deactivate the version or stop its measurement, at once and without a gate."""
+        """Deactivate the version or stop its measurement, without a gate."""
         version = self._version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
@@ -128,7 +128,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return HttpResponseRedirect(self._address(version))
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Answer up to three questions with the active version and with the version shown."""
         if not request.user.has_perm("chat.change_collectioninstructions"):
             raise PermissionDenied
         version = self._version(request, pk)
@@ -147,7 +146,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
 
     def _version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
-        """Raises: Http404 if the user may not curate the version's collection."""
         found: CollectionInstructions = get_object_or_404(
             self.get_queryset(request).select_related("collection"), pk=pk
         )
@@ -158,7 +156,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
 
 def _suggest_questions(user: Any, collection: Collection) -> list[str]:
-    """Return questions of the collection's evaluation sets, or unanswered questions if the sets have none."""
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:

@@ -37,7 +37,6 @@ EXCERPT_CHARACTERS = 160
 
 
 def score_text(score: Score) -> SafeString:
-    """Return the score with two decimals, marked if low. Return "error" if there is no score."""
     if score.score is None:
         return badge("failed", _t("error"))
     text = fixed(score.score, 2)
@@ -45,8 +44,6 @@ def score_text(score: Score) -> SafeString:
 
 
 class ShowsJudgements:
-    """Columns for lists of judgements."""
-
     @admin.display(description=_("status"), ordering="status")
     def state(self, judgement: Judgement) -> SafeString:
         return job_badge(judgement)
@@ -80,7 +77,6 @@ class ScoreInline(ReadOnlyInline):
 
     @admin.display(description=_("details"))
     def seen(self, score: Score) -> SafeString:
-        """Render the score's details as a table with one row per object."""
         rows = [row for row in score.details if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in rows for name in row))
         context = {
@@ -91,7 +87,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores. Computed answers are left out: their words do not show whether the number is right."""
+    """A filter for low scores, without computed answers: their words do not show whether the number is right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -106,8 +102,6 @@ class LowScoreFilter(ConditionFilter):
 
 @admin.register(Judgement)
 class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
-    """Judgements are read-only, but can be requested again."""
-
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
     list_filter = [
         "status",
@@ -149,7 +143,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Also allow users who may delete answers, because a judgement must not prevent the deletion of its answer."""
+        """Also allow users who may delete answers, whose judgements are deleted too."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -172,7 +166,6 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
 
 
 def judge_in_force() -> str:
-    """Return a sentence about the judge and the tokens that it used today."""
     if not settings.EVALUATE_WITH_MODEL:
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     values = {

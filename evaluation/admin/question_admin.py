@@ -32,7 +32,7 @@ from retrieval.search.pipeline import place_to_search, search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
-# At most this number of passages is offered from the answer, and the same from a search.
+# The limit applies to the answer's passages, and to those of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
@@ -44,8 +44,6 @@ class IsDraft(ConditionFilter):
 
 
 class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
-    """The expected passages of a question. A question that expects a refusal has none."""
-
     def clean(self) -> None:
         super().clean()
         to_find = [
@@ -79,7 +77,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """Clear the hash if the document or the quote changed: the hash belongs to the former quote."""
+        """Clear the hash of a changed quote or document."""
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)
@@ -161,7 +159,6 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return response
 
     def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, Any]:
-        """Return the passages to choose from: sources of the answer, and hits of a search."""
         if obj.expects_refusal or not self.has_change_permission(request, obj):
             return {}
         query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
@@ -191,7 +188,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
-        """Add the passage in ``chunk`` to the question's expected passages."""
+        """Expect the passage in ``chunk``."""
         question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
@@ -210,7 +207,6 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
 
 def _offered(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
-    """Return the chunks, each with a preview and whether the question already expects it."""
     chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
     by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
     expected = set(question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash"))

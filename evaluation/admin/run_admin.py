@@ -41,10 +41,9 @@ from evaluation.statistics import Interval
 from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, job_badge
 from retrieval.search.profiles import BUILT_IN
 
-# Newest runs in the chart over time, and profiles with their own line.
+# Limits of the chart over time.
 MOST_RUNS = 40
 MOST_LINES = 6
-# Better and worse questions shown, each.
 MOST_PAIRS = 100
 # An answer that meets this share of the expectations is right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
@@ -54,7 +53,7 @@ _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
-    """Return the run's status with its progress, or with the failed attempt while it waits for the next attempt."""
+    """Return the run's status with its progress, or with the failed attempt between attempts."""
     if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
@@ -64,12 +63,11 @@ def run_badge(run: EvaluationRun) -> SafeString:
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    """Return a badge for the draft whose documents the run searched. Return "" for the documents in service."""
+    """Return a badge for the run's draft, or "" for the documents in service."""
     return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
 
 
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
-    """Return the mean with its bounds, or a dash for None."""
     if interval is None:
         return "–"
     numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
@@ -77,7 +75,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """Draw the metric of the newest MOST_RUNS runs on the documents in service, with a line per profile."""
+    """Draw the metric of the newest runs on the documents in service, with a line per profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
@@ -95,14 +93,13 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    """Return the metric's name and mean. An unknown metric means the first metric of the run's kind."""
+    """Return the metric's name and mean. An unknown metric means the kind's first."""
     measure = measure_of(run.kind, metric)
     found = interval_of(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
 def ranks_text(result: QuestionResult) -> str:
-    """Return the ranks of the expected passages, and how many are deleted or not found."""
     relevant = [one for one in result.expected if one["grade"] > 0]
     ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
     parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
@@ -114,10 +111,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the playground's address with both profiles.
-
-    Return "" if a profile or the second run's documents are deleted.
-    """
+    """Return the playground's address with both profiles, or "" if a profile or the documents are deleted."""
     sides = [_side(first), _side(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
@@ -133,7 +127,6 @@ def _side(run: EvaluationRun) -> str:
 
 
 def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
-    """Return the context of the template `_comparison.html`."""
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
@@ -165,7 +158,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, worst first. ``wrong_only`` leaves out right answers; search runs ignore it."""
+    """Return the run's results, worst first. ``wrong_only`` has an effect only on answers runs."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -176,7 +169,6 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
 
 
 def verdict_badge(result: AnswerResult) -> SafeString:
-    """Return a badge that says whether the answer is right, or how it is wrong."""
     verdicts = [] if result.agreement is None else [result.agreement >= RIGHT_AGREEMENT]
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
@@ -194,7 +186,6 @@ def metric_label(metric: str) -> str:
 
 
 RESULTS_PER_PAGE = 50
-# Runs of the same set that are offered for a comparison.
 MOST_OTHERS = 20
 
 

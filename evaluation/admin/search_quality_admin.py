@@ -23,7 +23,7 @@ PAGE = "admin:evaluation_embeddertrial_changelist"
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """The page and its buttons. Only superusers see them, because they may enter a folder of the server."""
+    """Only superusers see the page, because they may enter a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -31,7 +31,6 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
     has_module_permission = has_view_permission
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the addresses of the page and its buttons. Trials have no pages of their own."""
         page = path("", self.admin_site.admin_view(self.changelist_view), name="evaluation_embeddertrial_changelist")
         permission = "evaluation.change_embeddertrial"
         buttons = [
@@ -103,7 +102,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
 def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
     """Return a table row: the embedder with its costs for this number of passages.
 
-    ``minutes`` is the time that one core needs to embed the passages. It is None if the speed was not measured.
+    ``minutes`` is the time that one core needs, or None if the speed was not measured.
     """
     speed = known.passages_a_second
     return {

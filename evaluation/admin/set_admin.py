@@ -61,7 +61,7 @@ def check_size(file: UploadedFile[bytes]) -> None:
 
 
 class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A form that can import the questions of a new set from files in BEIR's format."""
+    """A new set can import questions from files in BEIR's format."""
 
     queries = forms.FileField(
         label=QUERIES,
@@ -168,7 +168,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         ]
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
-        """Request a run with the chosen profile on the chosen documents."""
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
         try:
@@ -187,7 +186,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect("admin:evaluation_evaluationrun_change", run.pk)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Make a draft question of the answer in ``answer``, in its collection's set for complaints."""
+        """Make the answer in ``answer`` a draft question in its collection's set for complaints."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

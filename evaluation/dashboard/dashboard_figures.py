@@ -62,23 +62,20 @@ class Activity:
 
     @property
     def helpful_rate(self) -> float | None:
-        """Share of the rated answers that helped, or None if none was rated."""
         return self.helpful / self.rated if self.rated else None
 
     @property
     def refusal_rate(self) -> float | None:
-        """Share of the complete answers that are refusals, or None without a complete answer."""
         complete = self.answered + self.refused
         return self.refused / complete if complete else None
 
     @property
     def degraded_rate(self) -> float | None:
-        """Share of the questions for which a part of the search failed, or None without questions."""
         return self.degraded / self.asked if self.asked else None
 
 
 def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """Return the activity of each day of the scope, including days without answers, and of all days."""
+    """Return the activity of each day, also without answers, and of all days."""
     narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
@@ -144,7 +141,7 @@ class Distribution:
 
 
 def distributions(scope: DashboardScope) -> list[Distribution]:
-    """Return the distributions of the period's scores by metric and judge. Metrics without scores are left out."""
+    """Return the period's distributions by metric and judge, without empty ones."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {

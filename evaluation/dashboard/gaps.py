@@ -71,7 +71,6 @@ class Gap:
 
     @property
     def others(self) -> int:
-        """The number of wordings besides the examples."""
         return max(0, len(self.questions) - _EXAMPLES)
 
 
@@ -104,7 +103,6 @@ def gaps(
             key=lambda one: (one.asked_at, one.answer),
             reverse=True,
         )
-        # The wording as last typed.
         typed = [max(times[words[index]], key=lambda one: (one.asked_at, one.answer)).question for index in central]
         found.append(Gap(tuple(typed), tuple(inside)))
     return sorted(found, key=lambda gap: (-gap.size, gap.questions))
@@ -159,11 +157,10 @@ _SAMPLE = 20
 def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """Return the latest questions that were refused or not helped, at most 500, and their total number.
 
-    Left out are questions rejected before the search because they contain instructions to the site, questions to
-    drafts, and questions settled by a curator since.
+    Left out are instructions to the site, which are not searched, questions to drafts, and questions settled since.
     """
     searched = scope.answers().exclude(search_method="")
-    # Usually no draft exists. Without this condition an index returns the answers in order.
+    # Usually no draft exists, and then an index returns the answers in order.
     if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
         searched = searched.exclude(collection__in=drafts)
     searched = searched.exclude(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE)
@@ -197,10 +194,7 @@ def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Docum
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """The largest gaps. ``read`` of ``total`` unanswered questions form ``groups`` groups.
-
-    ``error`` says why the questions could not be grouped.
-    """
+    """The largest gaps. ``read`` of ``total`` unanswered questions form ``groups`` groups."""
 
     gaps: list[Gap] = field(default_factory=list)
     groups: int = 0
@@ -211,10 +205,7 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """Return the gaps of the scope, cached for 15 minutes or until another question stays unanswered.
-
-    If the embedder fails, the report contains the error, and it is logged.
-    """
+    """Return the gaps of the scope, cached for 15 minutes or until another question stays unanswered."""
     asked, total = unanswered(scope)
     if not asked:
         return GapReport()

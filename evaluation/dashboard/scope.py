@@ -1,4 +1,4 @@
-"""The answers that the dashboard shows: finished in the last days, in one collection or in all collections."""
+"""The answers that the dashboard shows: finished in the last days, in one or all collections."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class DashboardScope:
         return tuple(first + timedelta(days=number) for number in range(self.days))
 
     def address(self, page: str = "changelist") -> str:
-        """Return a dashboard page's address with this scope."""
         parameters = {"days": self.days, **({"collection": self.collection.slug} if self.collection else {})}
         return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{urlencode(parameters)}"
 
@@ -61,11 +60,9 @@ class DashboardScope:
         return f"AND answer.id IN ({sql})".replace("%", "%%")
 
     def documents(self) -> QuerySet[Document]:
-        """Return the documents in service that the viewer may read."""
         return Document.objects.readable_by(self.viewer).filter(collection__draft=None)
 
     def answer_list(self, day: date | None = None, **lookups: object) -> str:
-        """Return the address of the admin's list of these answers, or of one day's answers."""
         query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
         if day is not None:
             query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
@@ -74,7 +71,6 @@ class DashboardScope:
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
     def low_score_list(self, metric: str, judge: str) -> str:
-        """Return the address of the admin's list of low-scored judgements of these answers, lowest first."""
         query: dict[str, object] = {"low": metric, "judge__exact": judge, "created_at__gte": self.since.isoformat()}
         if self.collection is not None:
             query["answer__collection__id__exact"] = self.collection.pk
@@ -82,9 +78,9 @@ class DashboardScope:
 
 
 def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """Return the scope named by the query parameters.
+    """Return the scope of the query parameters, by default 30 days and all collections.
 
-    Defaults are 30 days and all collections, also for unknown values and for a collection that the viewer may not read.
+    Unknown values and unreadable collections mean the defaults.
     """
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
@@ -99,14 +95,13 @@ def scope(viewer: Any, days: int = DEFAULT_DAYS, collection: Collection | None =
 
 
 def start_of(day: date) -> datetime:
-    """Return the day's first moment in the site's time zone."""
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
 def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the period's low groundedness scores by the rules, with their answers: lowest first, then latest.
+    """Return the period's low groundedness scores by the rules, lowest first, then latest.
 
-    Answers computed over a table are left out: their words do not show whether the number is right.
+    Computed answers are left out: their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

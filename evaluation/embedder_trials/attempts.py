@@ -89,7 +89,6 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 
 
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
-    """Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
     options = trial.options
     if "built_in" not in options:
         # This call downloads the files into the cache that all processes share.

@@ -22,22 +22,21 @@ from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# These weights of the vectors are tried. The method's own weight is kept unless another weight raises the mean nDCG by
-# LEAST_GAIN.
+# Another weight must raise the mean nDCG by LEAST_GAIN over the method's own weight.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# With fewer questions no weight is chosen; all questions judge.
+# Fewer questions choose no weight; all of them judge.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
-    """Return the figures of each evaluation set with both embedders, and the weight chosen for the candidate.
+    """Return the figures of each set with both embedders (see `EmbedderTrial`), and the candidate's weight.
 
-    `EmbedderTrial` describes the figures. With several sets, the last figures have an empty name and cover all sets.
-    Every second question chooses the weight, and the others give the figures. The weight is None, and all questions
-    give the figures, if there are fewer than FEWEST_TO_CHOOSE questions, if the candidate is built in, or if the
-    profile sets its own weights or another method than ZSCORE.
+    For several sets, the last figures have an empty name and cover all sets. Every second question chooses the weight,
+    the others give the figures. The weight is None, and all questions give the figures, if there are fewer than
+    FEWEST_TO_CHOOSE questions, if the candidate is built in, or if the profile sets its own weights or another method
+    than ZSCORE.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

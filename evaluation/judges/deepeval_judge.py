@@ -1,9 +1,8 @@
 """DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
 
-The module guards against these faults of DeepEval 4.3.1: without claims, statements or verdicts, faithfulness and
-answer relevancy are 1 and context relevancy is 0; verdicts that it does not understand are dropped; it catches a
-TypeError of the judge and asks again without a form; for `[DEEPEVAL:IMAGE:path]` in a document it reads that file or
-address.
+Faults of DeepEval 4.3.1 are guarded against: if there are no claims, statements or verdicts, faithfulness and answer
+relevancy are 1 and context relevancy is 0; unreadable verdicts are dropped; a TypeError of the judge is caught and the
+question repeated without a form; `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
 
 By default DeepEval sends telemetry, reads `.env` and its own key file from the current folder into the environment,
 writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio: only a
@@ -43,7 +42,7 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # With a key, DeepEval would send results to its maker.
+    # A key would make DeepEval send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
     # DeepEval prints and logs a warning that it may not write files.
     _said, _level = io.StringIO(), logging.root.manager.disable
@@ -97,8 +96,6 @@ def _harmless(text: str) -> str:
 
 
 class DeepEvalJudge:
-    """A ``Judge`` that asks a language model."""
-
     def __init__(self, model: JudgeModel, meter: Meter) -> None:
         self.name = model.name
         self._llm = _JudgeLLM(model, meter)

@@ -105,8 +105,6 @@ def _shorten(text: str) -> str:
 
 
 class OfflineJudge:
-    """A ``Judge`` by rules, for one case."""
-
     name = NAME
 
     def __init__(self) -> None:
@@ -192,10 +190,9 @@ class OfflineJudge:
         return Measured(sum(one.score for one in found) / len(found), reason, THRESHOLD, details)
 
     def _verify(self, case: Case) -> Verified:
-        """Raises: JudgeUnavailable."""
         if self._verified is None:
             try:
-                # Without an embedder, `verify` would report every sentence as written in another language.
+                # `verify` needs the embedder: it would report every sentence as written in another language.
                 conf.embedder().embed_query(case.question)
             except RetrievalError as error:
                 raise _without_embedder(error) from error
@@ -204,7 +201,6 @@ class OfflineJudge:
 
 
 def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
-    """Raises: JudgeUnavailable, also if no thresholds were fitted for the embedder."""
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(conf.embedder().name))

@@ -65,7 +65,7 @@ class Judge(Protocol):
     name: str
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics that apply to this case, in the order of measuring. Empty: nothing can be judged."""
+        """Return the metrics that apply to this case, in the order of measuring, possibly none."""
 
     def measure(self, metric: str, case: Case) -> Measured:
         """Return the score, never an invented one. Raises: JudgeError for every failure."""

@@ -120,9 +120,9 @@ class AnswerResult(models.Model):
 
     Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
     answer; with ``is_fallback`` it replaced the measured generator, and ``notice`` says why. ``citations`` has objects
-    with marker, source, title, section and quote. ``unmet`` has those of the keys ``missing``, ``forbidden`` and
-    ``too_long`` (characters) that apply. ``judged`` maps a metric to a score with its reason, or to an error;
-    ``judge_error`` says why the judge did not finish.
+    with marker, source, title, section and quote. ``unmet`` has the applicable keys ``missing``, ``forbidden`` and
+    ``too_long`` (characters). ``judged`` maps a metric to a score with its reason, or to an error; ``judge_error`` says
+    why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))

@@ -66,7 +66,7 @@ class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. Without an expectation it is a draft, which no run asks."""
+    """A question of a set. It is a draft, which no run asks, until it has an expectation."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")

@@ -1,5 +1,3 @@
-"""The judgements of answers, their scores, and the tokens of the judge."""
-
 from __future__ import annotations
 
 from django.db import models

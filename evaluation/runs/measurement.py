@@ -47,8 +47,6 @@ class Unmeasurable(EvaluationError):
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """A run with its questions, profile and filters."""
-
     run: EvaluationRun
     profile: NamedProfile
     collection_id: int
@@ -57,7 +55,6 @@ class RunInput:
 
 
 def search_errors(trace: SearchTrace) -> str:
-    """Return the errors of the parts of a search, or ""."""
     errors = [retriever.error for retriever in trace.retrievers]
     if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
@@ -89,10 +86,7 @@ class SearchMeasurement:
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Load models and open connections, so that the first question is not slower than the others.
-
-        Raises: NotMeasured, Unmeasurable.
-        """
+        """Load models and open connections, so that the first question is not slower than the others."""
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
@@ -128,7 +122,6 @@ class SearchMeasurement:
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
-        """Raises: Unmeasurable if the question cannot be searched; NotMeasured if a part of the search failed."""
         try:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
@@ -188,8 +181,6 @@ async def reply_to(
 
 
 class AnswerMeasurement:
-    """An answers run, with the site's generator and, if there is one, its model judge."""
-
     unresolved = 0
 
     def __init__(self, task: RunInput) -> None:
@@ -261,7 +252,6 @@ class AnswerMeasurement:
         return result
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed, beside: Sequence[str]) -> None:
-        """Grade the answer by its required and forbidden words, and by its length."""
         expected = question.expectations
         if not expected.says_of_text:
             return
@@ -301,8 +291,6 @@ MOST_UNAVAILABLE = 3
 
 
 class ModelJudge:
-    """A judge of a run's answers, with the expected answer as reference."""
-
     def __init__(self, run: EvaluationRun) -> None:
         self._run = run
         self._unavailable = 0
@@ -335,7 +323,6 @@ class ModelJudge:
 
 
 def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
-    """Raises: JudgeError if other metrics would fail too."""
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

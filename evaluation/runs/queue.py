@@ -37,9 +37,9 @@ def request_run(
 ) -> EvaluationRun:
     """Return a run of the set with this profile for a worker to measure, or an equal unfinished run.
 
-    With a ``draft``, its documents are searched instead of those in service. ``instructions`` are for an answers run;
-    None: the active ones. Without ``to_worker`` a new run is not enqueued: the caller measures it. Raises:
-    EvaluationError for a draft that is not open.
+    A ``draft`` is searched instead of the documents in service. ``instructions`` are for an answers run; None: the
+    active ones. Unless ``to_worker``, a new run is not enqueued: the caller measures it. Raises: EvaluationError for a
+    draft that is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
@@ -83,7 +83,6 @@ def corpus_version(collection_id: int) -> int:
 
 
 def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
-    """Return the conditions of this kind of run besides its profile and the documents."""
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:

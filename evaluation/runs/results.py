@@ -65,7 +65,6 @@ def measure_of(kind: str, key: str = "") -> RunMeasure:
 
 
 def results_of(run: EvaluationRun) -> QuerySet[Any]:
-    """Return the run's results, in the order of asking."""
     results: QuerySet[Any] = getattr(run, _RESULTS[run.kind]).all()
     return results
 
@@ -115,7 +114,7 @@ class RunComparison:
 
 
 def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
-    """Return each metric's mean with its interval, and the milliseconds of a question, as JSON.
+    """Return means with intervals, and the milliseconds of a question, as JSON.
 
     A mean covers the ``questions`` with a value; a metric without values is absent. Raises: ValueError without results.
     """
@@ -132,7 +131,6 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
 
 
 def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    """Return the time to the first word, the model's tokens, and the judge's scores, if there are any."""
     figures: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
@@ -166,7 +164,6 @@ def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
 
 
 def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
-    """Return the metric's mean with its interval, or None if it does not exist (yet)."""
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
@@ -202,7 +199,6 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Ru
 
 
 def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
-    """Return the questions for which both results have a value."""
     return [
         QuestionPair(before, after, second - first, first, second)
         for before, after in shared

@@ -108,7 +108,6 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
 
 
 def _task(run: EvaluationRun) -> RunInput:
-    """Raises: Unmeasurable."""
     try:
         settings = from_json(run.settings)
     except ImproperProfile as error:

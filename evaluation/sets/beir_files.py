@@ -29,8 +29,6 @@ Lines = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A document's source, its grade, and the place in the file."""
-
     source: str
     grade: int
     where: str
@@ -46,7 +44,6 @@ class ImportedQuestion:
 
     @property
     def says_what_is_expected(self) -> bool:
-        """Whether an answers run can ask the question."""
         return bool(self.expected_answer or self.expected.must or self.expected.refusal)
 
 
@@ -54,9 +51,9 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
     Both arguments are contents of files. A query may have an expected "answer", "must" and "must_not" (words of the
-    answer), "max_chars", or "expects_refusal": true. With judgements, queries without a judgement are left out, and
-    judgements without a query too: files for a split share the queries of the whole set. Without judgements, all
-    queries with an expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
+    answer), "max_chars", or "expects_refusal": true. If there are judgements, unjudged queries and judgements of
+    unknown queries are left out: files for a split share the queries of the whole set. Otherwise all queries with an
+    expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())

@@ -17,7 +17,6 @@ LEAST_SHARE = 0.5
 
 
 def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
-    """Return the questions that a run of this kind asks, oldest first, with their expected passages."""
     return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
@@ -57,7 +56,6 @@ def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int
 
 
 def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return by key the document's chunks that contain the quote."""
     text = DocumentText.objects.filter(pk=document_id).values_list("text", flat=True).first() or ""
     places = list(Chunk.objects.filter(document=document_id).values_list("pk", "start", "end"))
     return {

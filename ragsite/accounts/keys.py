@@ -117,7 +117,6 @@ class KeyAuthentication(BaseAuthentication):
         return key.user, key
 
     def limits_now(self, public_id: str) -> KeyLimits | None:
-        """Return the current limits of a key, or None if it is refused."""
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
         return None if key is None or _refusal(key) else key.limits()
 
@@ -126,7 +125,6 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def _refusal(key: ApiKey) -> str:
-    """Return why the key is refused, or ""."""
     if key.revoked_at is not None:
         return "This API key was revoked."
     if key.is_expired:

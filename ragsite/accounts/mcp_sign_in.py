@@ -87,8 +87,6 @@ class Adapter(DefaultOIDCAdapter):
 
 
 class AuthorizationView(views.AuthorizationView):
-    """The page that asks whether to connect the program."""
-
     template_name = "account/let_in.html"
 
     def get(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
@@ -263,6 +261,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
     # Programs look for the first address; some look only for OpenID Connect's.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),
-    # allauth uses these names.
     path("identity/o/", include(([path("", include((_pages, "oidc")))], "idp"))),
 ]

@@ -71,7 +71,6 @@ class LimitedBackend(ModelBackend):
 
 
 def _allowance_of(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
-    """Raise SignInRefused for a caller over a limit; else return the allowance."""
     allowance = sign_in_limits.password_allowance(caller)
     refuse(allowance.wait_seconds, "failures")
     return allowance

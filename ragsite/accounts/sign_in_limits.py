@@ -1,8 +1,8 @@
 """Limits on failed sign-ins, counted by account and by address.
 
 An account at one address is refused after few failures, an address alone after more. An account alone is slowed and
-never refused, so that strangers cannot lock its owner out. Where the account has signed in before, only the first limit
-applies.
+never refused, so that strangers cannot lock its owner out. Only the first limit applies at an address where the account
+has signed in before.
 """
 
 from __future__ import annotations
@@ -129,7 +129,6 @@ def account_wait(caller: Caller, *, is_known: bool) -> int:
 
 
 def count_failure(caller: Caller) -> None:
-    """Count a wrong password against the account, the address, and both together."""
     for kind, limit in (
         (Kind.PAIR, settings.SIGN_IN_FAILURES),
         (Kind.ADDRESS, ADDRESS_FAILURES),
@@ -160,7 +159,6 @@ def forget_failures(caller: Caller) -> None:
 
 
 def forget_old() -> int:
-    """Delete expired rows and return their number."""
     now = timezone.now()
     old = Q(since__lte=now - WINDOW) & ~Q(kind=Kind.KNOWN) | Q(since__lte=now - KNOWN_FOR)
     return SignInCount.objects.filter(old).delete()[0]

@@ -93,7 +93,6 @@ class ApiKey(models.Model):
         return self.revoked_at is None and not self.is_expired
 
     def limits(self) -> KeyLimits:
-        """Return the key's current limits on its user's rights."""
         return KeyLimits(
             key=self.public_id,
             scopes=frozenset(Scope(scope) for scope in self.scopes),

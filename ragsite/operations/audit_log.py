@@ -172,7 +172,6 @@ def may_read_labels(user: Any) -> bool:
 
 
 def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:
-    """Yield the entries, oldest first, each as one line of JSON."""
     ordered = entries.select_related("actor", "object_person").order_by("at", "pk")
     for entry in ordered.iterator(chunk_size=2000):
         yield json.dumps(as_json(entry, with_label=with_labels), ensure_ascii=False) + "\n"

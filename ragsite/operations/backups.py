@@ -63,7 +63,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _working_in(*folders: Path) -> Iterator[list[Path]]:
-    """Create temporary folders, one in each of ``folders``, and remove those of killed processes.
+    """Create temporary folders, one in each of ``folders``, and remove leftovers of killed processes.
 
     Raises: BackupError while another backup or restore runs.
     """

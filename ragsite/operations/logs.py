@@ -69,7 +69,7 @@ def current() -> Context:
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Give each request its id, also in the response, its access line (`LOG_REQUESTS`) and its span.
 
-    By default no cache may store a response, because most depend on the user; views and static files may override it.
+    No cache may store a response by default, because most depend on the user; views and static files may override it.
     """
     if iscoroutinefunction(get_response):
 

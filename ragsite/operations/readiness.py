@@ -99,7 +99,7 @@ class CheckGroup:
     """Checks that depend on the same server, run one after another in one thread.
 
     While a round hangs, later probes wait for it, so a group has at most one thread and one connection. ``hung`` is the
-    state of a check that does not answer. With ``in_database`` each statement has a time-out.
+    state of a check that does not answer. ``in_database`` sets a time-out for each statement.
     """
 
     def __init__(
@@ -145,7 +145,6 @@ class CheckGroup:
             connections.close_all()
 
     def with_silent(self, found: dict[str, Finding]) -> dict[str, Finding]:
-        """Return ``found`` with a finding for each check that did not answer."""
         silent = [name for name in self.checks if name not in found]
         for name in silent:
             said = f"Not looked at: {silent[0]} did not answer."
@@ -156,7 +155,6 @@ class CheckGroup:
 
 
 def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
-    """Return the findings of all checks, at the latest after DEADLINE_SECONDS."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     collected: dict[str, Finding] = {}
     for group, (thread, findings) in [(group, group.begin()) for group in groups]:
@@ -166,7 +164,6 @@ def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
 
 
 def dedicated_connection() -> BaseDatabaseWrapper:
-    """Return a connection outside the pool, with short time-outs."""
     made: BaseDatabaseWrapper = connections["default"].copy()
     made.settings_dict["OPTIONS"].pop("pool", None)
     made.settings_dict["OPTIONS"] |= {
@@ -310,7 +307,7 @@ _without_embedder = Health.DEGRADED
 
 
 def embedder() -> Finding:
-    """Check search by meaning. Without it keywords still answer, unless they are switched off."""
+    """Check search by meaning. Keywords replace it, unless they are switched off."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
@@ -406,7 +403,7 @@ def queue() -> Finding:
 
 
 def disk_space() -> Finding:
-    """Check for space to write. Without space, stored content can still be read."""
+    """Check for space to write. Reading needs none."""
     short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
     if short is None:
         return Finding()
@@ -452,7 +449,7 @@ def breakers() -> Finding:
 
 
 def language_model() -> Finding:
-    """Check the local model, if there is one. Without it answers are quoted."""
+    """Check the local model, if there is one. Answers are quoted as a fallback."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
             Health.DEGRADED,
@@ -484,7 +481,6 @@ def indexes() -> Finding:
     return Finding()
 
 
-# A hung group does not keep the others from answering.
 GROUPS = (
     CheckGroup(
         {

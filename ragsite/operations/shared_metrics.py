@@ -51,7 +51,6 @@ def share(beside: Path) -> None:
 
 
 def remove() -> None:
-    """Remove the files after the last counting process."""
     if _folder is not None:
         shutil.rmtree(_folder, ignore_errors=True)
 

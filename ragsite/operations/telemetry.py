@@ -97,7 +97,7 @@ def current() -> OpenTelemetrySpans | None:
 
 @worker_process_init.connect
 def start(**_: Any) -> None:
-    """Begin to send from this process: threads do not survive a fork. Do nothing without an endpoint."""
+    """Begin to send from this process, if an endpoint is set: threads do not survive a fork."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:
         _spans = OpenTelemetrySpans()

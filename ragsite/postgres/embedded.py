@@ -159,20 +159,16 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time.
+        """Stop the server cleanly. If it does not answer, kill it; it recovers at its next start.
 
-        Not with pg_ctl, which would stop whatever server the folder has by then: where somebody deletes the folder
-        and begins anew meanwhile, another one.
+        pg_ctl would stop the folder's current server, which is another one if the folder was deleted and created again.
         """
         pid = self._postmaster_pid()
         if pid is None or not self.is_running():
             return
         with contextlib.suppress(psutil.NoSuchProcess):
             server = psutil.Process(pid)
-            # Stop the server cleanly. If it does not answer, kill it; it recovers at its next start.
-            #
-            # pg_ctl would stop the folder's current server, which is another one if the folder was deleted and created
-            # again.
+            # PostgreSQL's “fast” shutdown.
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
             # A zombie may have no parent that reaps it.

@@ -89,7 +89,7 @@ SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
-# The content security policy forbids forms that lead to another site. A link can begin nothing but a sign-in.
+# The content security policy forbids forms that lead to another site. A link can begin only a sign-in.
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_SERVER_URL:

@@ -12,7 +12,7 @@ from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
 # The time of a question from the queue to the saved answer. A local model writes one answer at a time.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# Answers written at once by one web server. Up to ANSWERS_WAITING more wait; further questions are refused.
+# Answers written at once by one web server. ANSWERS_WAITING more may wait; further questions are refused.
 ANSWERS_AT_ONCE = max(1, env.number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
 # The share of running and waiting answers per caller: an account, or an address without one.

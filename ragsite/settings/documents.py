@@ -54,5 +54,4 @@ SLOW_DOCUMENTS_AT_ONCE = 1
 # Folders that sources may read, with their contents, and hosts of the own network that they may call.
 SOURCE_FOLDERS = [Path(folder) for folder in env.names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.names("SOURCE_PRIVATE_HOSTS")
-# The longest silence of a server.
 SOURCE_TIMEOUT_SECONDS = 20.0

@@ -34,7 +34,6 @@ def flag(name: str, default: bool) -> bool:
 
 
 def number(name: str, default: Number) -> Number:
-    """Return a number of the default's type."""
     value = text(name)
     try:
         return type(default)(value) if value else default
@@ -44,12 +43,10 @@ def number(name: str, default: Number) -> Number:
 
 
 def names(name: str, default: str = "") -> list[str]:
-    """Return comma-separated values without blank ones."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
 def pairs(name: str) -> dict[str, str]:
-    """Return ``theirs=ours`` pairs, separated by commas."""
     result = {}
     for part in names(name):
         key, separator, value = part.rpartition("=")

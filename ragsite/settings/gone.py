@@ -49,7 +49,6 @@ GONE = {name: now for now, names in _NOW.items() for name in names.split()}
 
 
 def refuse_gone() -> None:
-    """Raise ImproperlyConfigured if a removed setting is set."""
     for name, now in GONE.items():
         if env.text(name):
             raise ImproperlyConfigured(

@@ -24,7 +24,7 @@ BUILT_IN_EMBEDDERS = {
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
 _query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|")
-# Without a name it is empty, and `retrieval.conf` chooses a built-in embedder.
+# It is empty if no name is set, and `retrieval.conf` chooses a built-in embedder.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
     EMBEDDER = _backend(

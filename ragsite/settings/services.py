@@ -59,7 +59,7 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # With the defaults, tasks of a killed worker had not returned after 45 seconds.
+    # The defaults had not returned a killed worker's tasks after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
@@ -101,7 +101,6 @@ for _entry in CELERY_BEAT_SCHEDULE.values():
 # Traces go there over OTLP; the exporter reads OpenTelemetry's other variables.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 
-# One line of text per event, or one JSON object.
 LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
 if LOG_FORMAT not in ("text", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")

@@ -1,5 +1,3 @@
-"""A command that measures the processor time of an answer by stage."""
-
 from __future__ import annotations
 
 import json

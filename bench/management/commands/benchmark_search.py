@@ -1,5 +1,3 @@
-"""A command that measures the speed of search at a chosen size."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

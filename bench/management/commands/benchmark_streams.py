@@ -1,5 +1,3 @@
-"""A command that measures the cost of many open streams."""
-
 from __future__ import annotations
 
 import resource

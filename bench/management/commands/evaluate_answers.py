@@ -1,5 +1,3 @@
-"""A command that measures whole answers: citations, refusals, and times."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -68,7 +66,6 @@ class Command(MeasuringCommand, PreparedCommand):
         return runs
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
-        """Return a table with a column per set: numbers of questions, figures, and times."""
         rows = [
             [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)]
             for kind in QuestionKind
@@ -101,7 +98,6 @@ class Command(MeasuringCommand, PreparedCommand):
 
 
 def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
-    """Return at most ``limit`` questions of each kind, from the set and the foreign sets."""
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
     own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
     return [*own, *off_topic(foreign, limit)]

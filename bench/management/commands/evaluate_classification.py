@@ -1,7 +1,7 @@
 """A command that measures the accuracy of question classes on labelled questions.
 
 A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written only on the split
-"tuning", so only figures of "held-out" count.
+"tuning", so only figures of the other split count.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedQuestion:
-    """A question with its label ``query_class``, and the ``given`` class."""
-
     text: str
     query_class: QueryClass
     language: str
@@ -100,7 +98,6 @@ def _read(path: Path) -> list[ClassifiedQuestion]:
 
 
 def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
-    """Return all questions, the questions of each split, and of each language within a split."""
     groups: dict[str, list[ClassifiedQuestion]] = {"all": questions}
     for one in questions:
         for name in (one.split, f"{one.split}, {one.language}"):

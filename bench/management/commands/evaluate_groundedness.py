@@ -1,5 +1,3 @@
-"""A command that tests whether sentence support separates good from bad answers, on human labels."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

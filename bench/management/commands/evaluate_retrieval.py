@@ -1,5 +1,3 @@
-"""A command that measures rankings on test sets in BEIR's format."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -78,7 +76,6 @@ class Command(MeasuringCommand, PreparedCommand):
         return {"sets": [_as_json(run) for run in runs]}
 
     def as_markdown(self, runs: Sequence[SetRun]) -> str:
-        """Return nDCG@10 per method and set, the means, and the comparison of the default with others."""
         names = list(runs[0].methods)
         rows = []
         for of_set in runs:
@@ -139,7 +136,6 @@ def _means_shown(runs: Sequence[SetRun]) -> str:
 
 
 def _methods(names: str) -> list[str]:
-    """Return the named methods, each once. Raises: CommandError for no name, or an unknown one."""
     methods = list(dict.fromkeys(name for part in names.split(",") if (name := part.strip())))
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:

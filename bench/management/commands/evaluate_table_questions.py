@@ -1,5 +1,3 @@
-"""A command that measures how many questions about tables get a computed, a right, and a right value on the page."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

@@ -1,5 +1,3 @@
-"""A command that counts found tables, right cells, and false tables of printed files."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

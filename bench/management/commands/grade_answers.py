@@ -1,5 +1,3 @@
-"""A command that grades answers by their expected content, from 0 to 3 points."""
-
 from __future__ import annotations
 
 import json
@@ -105,7 +103,6 @@ def _interval(figure: Interval) -> str:
 
 
 def _rows(run: GradedRun) -> list[list[str]]:
-    """Return a row of mean points per kind of question, and one for all kinds."""
     kinds = [(kind, kind.replace("_", " ")) for kind in run.kinds]
     return [
         [label, *(_points(run, kind, corpus) for corpus in run.corpora), _points(run, kind)]

@@ -1,5 +1,3 @@
-"""A command that runs an evaluation set in the terminal."""
-
 from __future__ import annotations
 
 import json
@@ -101,7 +99,6 @@ class Command(PreparedCommand):
 
 
 def _profile(name: str) -> NamedProfile:
-    """Raises: CommandError, ImproperProfile, SearchUnavailable."""
     if not name:
         return active_profile()
     if name == BUILT_IN:

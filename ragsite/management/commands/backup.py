@@ -1,5 +1,3 @@
-"""The command that writes the whole site to one file."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

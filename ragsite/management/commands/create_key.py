@@ -1,5 +1,3 @@
-"""The command that creates an API key for a person, or for a program with its own account."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

@@ -1,5 +1,3 @@
-"""The command that runs a site from a fresh checkout, in the foreground."""
-
 from __future__ import annotations
 
 import gc
