@@ -64,9 +64,9 @@ JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     """Read the test set in ``folder``, named after it.
 
-    ``judgements`` is a path, also one in the folder; by default the first existing of ``JUDGEMENTS``. Queries without a
-    relevant document and judgements of unknown queries are left out: files for a split share the queries of the whole
-    set. Raises: UnreadableTestSet, which names the file and the line.
+    ``judgements`` is a path, also one in the folder; by default the first existing of ``JUDGEMENTS``. Unjudged queries
+    and judgements of unknown queries are left out: files for a split share the queries of the whole set. Raises:
+    UnreadableTestSet, which names the file and the line.
     """
     documents = tuple(_read_corpus(folder / CORPUS))
     if not documents:

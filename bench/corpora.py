@@ -62,8 +62,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
     """Return the collection of the set's corpus, loaded unless an equal load exists.
 
     A document is one chunk, as published figures assume, and the embedder reads its beginning; with ``chunked``,
-    documents are cut like uploaded text. The collection is not public. One transaction loads it, so an interrupted run
-    changes no rows.
+    documents are cut like uploaded text. The collection is not public. One transaction loads it.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_slug(test_set.name, chunked),

@@ -35,7 +35,6 @@ class MethodRun:
         return mean_interval(self.scores[metric])
 
     def latency(self) -> dict[str, Percentiles]:
-        """Return the times of each stage that ran. The last is the whole search, `total`."""
         stages = sorted(self.milliseconds, key=lambda stage: stage == "total")
         return {stage: percentiles(self.milliseconds[stage]) for stage in stages}
 
@@ -69,9 +68,9 @@ def run(
 ) -> SetRun:
     """Search the first ``limit`` queries with each method, reranked by ``reranker``.
 
-    If ``reranker`` is None, `default` uses its profile's reranker and the other methods none. Methods take turns at
-    being first, so that none profits more from warm caches. Raises: UntrustworthyRun if a retriever or the reranker
-    failed, or if the collection changed meanwhile; and the errors of `search()`.
+    If it is None, `default` uses its profile's reranker and the other methods none. Methods take turns at being first,
+    so that none profits more from warm caches. Raises: UntrustworthyRun if a retriever or the reranker failed, or if
+    the collection changed; the errors of `search()`.
     """
     queries = test_set.queries[:limit]
     version = corpus_version(collection.pk)
@@ -91,7 +90,6 @@ def run(
 
 
 def ranked_documents(result: SearchResult) -> list[str]:
-    """Return the identifiers of the found documents, in the order of their best chunks."""
     return list(dict.fromkeys(hit.passage.source for hit in result.hits))
 
 

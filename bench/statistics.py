@@ -74,9 +74,9 @@ def refusal_precision(
     """Return the share of unanswerable questions among the refused ones, as if both kinds were equally frequent.
 
     The arguments say for each question of a kind whether it was refused. The precision is r / (r + w), where r and w
-    are the refused shares of the unanswerable and the answerable questions: it does not depend on their numbers. The 95
-    % bootstrap interval is over the questions of both kinds. None without a refusal; samples without a refusal are left
-    out. Raises: ValueError for a kind without questions.
+    are the refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the
+    questions of both kinds. None without a refusal; samples without a refusal are left out. Raises: ValueError for a
+    kind without questions.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

@@ -2,10 +2,10 @@
 
 The arm is computed, not stored: a visitor has the same arm in every process, and an independent arm with another salt.
 
-The interval is valid however often it is computed. Without an effect, the likelihood ratio of an effect drawn from a
-normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
-most ``ALPHA`` (Ville, 1939). Inverting the test gives intervals that all contain the true difference at once. Variances
-are estimated, so the guarantee needs many visitors: there is no interval below ``LEAST_PER_ARM``.
+The interval is valid however often it is computed. If there is no effect, the likelihood ratio of an effect drawn from
+a normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is
+at most ``ALPHA`` (Ville, 1939). Inverting the test gives intervals that all contain the true difference at once.
+Variances are estimated, so the guarantee needs many visitors: there is no interval below ``LEAST_PER_ARM``.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
@@ -35,8 +35,8 @@ class Arm(StrEnum):
 def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
     """Return the visitor's arm, both equally likely, or None if the visitor takes no part.
 
-    The share ``traffic_share`` in [0, 1] of the visitors takes part. A larger share keeps the arms of earlier
-    participants. An empty subject takes no part.
+    The share ``traffic_share`` of the visitors takes part. A larger share keeps earlier arms. An empty subject has no
+    arm.
     """
     if not subject or _uniform(salt, "traffic", subject) >= traffic_share:
         return None

@@ -1,10 +1,8 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
-`admin/evaluation/_chart.html` draws the values computed here. The page sets the words: ``name`` (makes the ids unique),
-``title``, ``description``, ``axis`` (heading of the table's first column) and ``empty``.
-
-The content security policy forbids scripts and inline styles: colours and sizes are in `evaluation/charts.css`. Values
-are 0 or more; None is unknown and drawn as a gap.
+`admin/evaluation/_chart.html` draws them. The page sets ``name`` (makes the ids unique), ``title``, ``description``,
+``axis`` (heading of the table's first column) and ``empty``. The content security policy forbids scripts and inline
+styles: colours and sizes are in `evaluation/charts.css`. Values are 0 or more; None is unknown and drawn as a gap.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ Drawing = dict[str, Any]
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Return two to seven round numbers from 0 to at least ``highest``. ``whole`` makes all of them integers."""
+    """Return two to seven round numbers from 0 to at least ``highest``. ``whole`` allows only integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))

@@ -26,11 +26,7 @@ def is_sampled(answer_id: uuid.UUID) -> bool:
 
 
 def judge(kind: str, meter: Meter) -> Judge:
-    """Return the judge for one judgement.
-
-    Only workers may call it, because it imports DeepEval for the language model. Raises: JudgeUnavailable if no judge
-    is configured.
-    """
+    """Return the judge. Only workers may call it: it imports DeepEval. Raises: JudgeUnavailable without a judge."""
     if kind == Judgement.Judge.OFFLINE:
         return OfflineJudge()
     if not settings.EVALUATE_WITH_MODEL:

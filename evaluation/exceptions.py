@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 class EvaluationError(Exception):
-    """Base of the exceptions of evaluation. The message is for the person who started the work."""
+    """Base of the exceptions of evaluation. Users see the message."""
 
 
 class UnreadableTestSet(EvaluationError):

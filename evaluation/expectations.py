@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is too long loses one point, up to this multiple of the length.
+# A complete answer loses one point if it is too long, up to this multiple of the length.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -42,9 +42,8 @@ class Expectations:
 class Grade:
     """The 0 to 3 points of an answer, with the expectations that it misses.
 
-    ``missing`` contains the items of ``must`` that the answer lacks, and ``forbidden`` the items of ``must_not`` that
-    it contains. ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and the texts beside
-    it together contain all of ``must``.
+    ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters, without
+    markers. ``is_on_page``: the answer and the texts beside it together contain all of ``must``.
     """
 
     points: int
@@ -64,10 +63,10 @@ def grade(
 ) -> Grade:
     """Return the grade of an answer with this ``text`` and with the texts ``beside`` it.
 
-    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, and 2 points
-    within three times the length. It gets 1 point if it contains at least half of ``must`` or cites an expected
-    document (``cites_expected``), and else 0. A refusal gets 1 point if the texts beside it contain all of ``must``,
-    and else 0. If a refusal is expected, a refusal gets 3 points and an answer 0.
+    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, 2 points within
+    three times the length, 1 point if it contains half of ``must`` or cites an expected document (``cites_expected``),
+    else 0. A refusal gets 1 point if the texts beside it contain all of ``must``, else 0. If a refusal is expected, a
+    refusal gets 3 points and an answer 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -90,14 +89,13 @@ def grade(
 
 
 def clean_lines(lines: Sequence[str]) -> list[str]:
-    """Return the lines that are not blank, with single spaces."""
     return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
 
 
 def _holds(words: str, alternatives: str) -> bool:
     """Return whether the normalized words contain one of the alternatives.
 
-    An alternative begins at the beginning of a word, and its last word may be longer. A number is a whole number.
+    It begins at the beginning of a word, and its last word may be longer. A number is a whole number.
     """
     return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 

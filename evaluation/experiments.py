@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-# A visitor's answers count within this time after the first. Afterwards the visitor's number is final.
+# A visitor's answers count for this time after the first.
 OBSERVATION = "24 hours"
 
 
@@ -58,8 +58,8 @@ def arm_of(experiment: Experiment, subject: str) -> Arm | None:
 register_chooser(choose)
 
 
-# The query returns a row per visitor, because answers of one visitor are alike. It leaves out answers without the
-# profile: the asker chose another method, or no search was made.
+# One row per visitor, because answers of one visitor are alike. Answers without the profile are left out: the asker
+# chose a method, or no search was made.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -101,7 +101,7 @@ class ExperimentVerdict(models.TextChoices):
 class ArmOutcome:
     """An arm's visitors, with a number for each visitor and metric.
 
-    Visitors who are still ``observed`` do not count in ``visitors``, ``answers`` and ``values``.
+    ``observed`` visitors do not count elsewhere yet.
     """
 
     arm: Arm
@@ -192,7 +192,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
     Raises: ExperimentRefused if it is not a draft, if another experiment runs, or if its arms are equal or unreadable.
     """
     with transaction.atomic():
-        # The lock makes simultaneous starts wait: the second start sees that the first experiment runs.
+        # The lock makes simultaneous starts wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:

@@ -47,10 +47,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """One side of a comparison: a profile and instructions on the documents in service or of a draft.
-
-    ``run`` is the newest run that counts, if any.
-    """
+    """One side of a comparison: a profile and instructions on documents. ``run`` is the newest run that counts."""
 
     name: str
     profile: NamedProfile
@@ -167,7 +164,6 @@ def kind_of(policy: GatePolicy) -> RunKind:
 
 
 def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRun | None:
-    """Return the newest reliable run of these questions on the side's current documents."""
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
@@ -231,7 +227,7 @@ def reason_of(checked: GateCheck) -> str:
 def instruction_gates(collection_id: int) -> list[GatePolicy]:
     """Return a gate for each set of the collection that an answers run can ask.
 
-    The set's own gate is used if it measures answers; otherwise a new gate allows no loss.
+    It is the set's own gate if that measures answers; otherwise a gate that allows no loss.
     """
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
@@ -261,10 +257,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def settle_instructions() -> None:
-    """Activate or reject the waiting versions whose gates have a verdict.
-
-    The next call continues if the worker dies.
-    """
+    """Activate or reject waiting versions whose gates have a verdict. The next call resumes after a crash."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

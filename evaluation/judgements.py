@@ -40,7 +40,7 @@ from retrieval.infrastructure.database import not_waiting
 from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
 from retrieval.types import ContextBlock, Passage
 
-# A judgement ends after this time, well before the broker gives its task to a second worker.
+# It is well below the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 
@@ -50,7 +50,7 @@ def tokens_spent() -> int:
 
 
 class JobMeter:
-    """The ``Meter`` of a leased job. Tokens are counted at once, also for a worker that is killed later."""
+    """The ``Meter`` of a leased job. Tokens are counted at once, in case the worker is killed."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -102,10 +102,7 @@ def planned_judges(answer: Answer) -> list[str]:
 
 
 def request_again(judgements: QuerySet[Judgement]) -> int:
-    """Restart these judgements with the current judge, and return their number.
-
-    A worker that makes one of them loses its lease.
-    """
+    """Restart these judgements with the current judge and return their number. Workers lose their leases."""
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
@@ -131,9 +128,9 @@ logger = logging.getLogger(__name__)
 
 
 def judge(judgement_id: int) -> Judgement | None:
-    """Attempt the judgement and return it, or None if it could not be leased or the lease was lost.
+    """Attempt the judgement and return it, or None if the lease failed or was lost.
 
-    An error is stored in the row, with the time of the next attempt if another attempt may help.
+    An error is stored, with the time of the next attempt if it may help.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)

@@ -98,7 +98,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """A ranking with its grades, and the rank of each expectation by key. None: not found."""
+    """A ranking with its grades, and the rank (or None) of each expectation by key."""
 
     ranking: tuple[str, ...]
     grades: dict[str, int]
@@ -108,9 +108,9 @@ class JudgedRanking:
 def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
     """Rank the (chunk id, document id) pairs that were ``found``, best first, as units.
 
-    Chunks of the same expected passage are one unit, at the rank of the best chunk; so are expected passages that share
-    a chunk, or a document expected whole. If only whole documents are expected, documents are ranked by their best
-    chunk, as BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
+    Chunks of one expected passage are one unit, at the rank of the best chunk; so are expected passages that share a
+    chunk, or a document expected whole. If only whole documents are expected, documents are ranked by their best chunk,
+    as BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}

@@ -2,8 +2,8 @@
 
 import os
 
-# Matrix products of a search are small. OpenBLAS threads would spin while they wait, and slow other searches. NumPy
-# reads the variable when it is imported.
+# OpenBLAS threads would spin while they wait for the small products of a search, and slow other searches. NumPy reads
+# the variable at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from ragsite.celery import app as celery_app

@@ -68,7 +68,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # Groups carry rights, so only users who may give groups to accounts may give them with an invitation.
+        # Only users who may give groups to accounts may give them with an invitation.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -183,7 +183,7 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
-    """Only superusers change or create superusers, and export or erase a person's data."""
+    """An admin in which only superusers change or create superusers, and export or erase a person's data."""
 
     actions = ["export_person", "erase_person"]
     form = AccountForm

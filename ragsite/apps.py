@@ -40,7 +40,7 @@ class RagsiteConfig(AppConfig):
 def install_queue(using: str, **_: Any) -> None:
     """Create the broker's schema and queues inside PostgreSQL, if it is used and they are missing.
 
-    Migrations call it, because the queue belongs to the database like the tables.
+    Migrations call it: the queue belongs to the database like the tables.
     """
     from pgmq.install import get_embedded_install_sql
 

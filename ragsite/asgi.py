@@ -24,7 +24,6 @@ from retrieval.text.encodings import codec_of  # noqa: E402
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-# The time at shutdown for answers that are being saved.
 SAVE_SECONDS = 3.0
 
 # WhiteNoise's files are small and read at once; it does not serve documents.

@@ -1,6 +1,6 @@
 """The scheduler's process, `python -m ragsite.beat`. The schedule is in memory: a full disk does not stop it.
 
-Celery's own command would load every app to send the names of a few tasks; this module loads only the settings.
+Celery's own command would load every app to send the names of a few tasks.
 """
 
 from __future__ import annotations

@@ -73,9 +73,9 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents once, so that deleted documents do not return. Return None if they were read before.
+    """Read the demo documents, or return None if they were read before: deleted documents must not return.
 
-    The file ``marker`` is created at the end, so that an interrupted first run continues.
+    The file ``marker`` is created last, so that an interrupted first run continues.
     """
     if marker.exists() or not folder.is_dir():
         return None

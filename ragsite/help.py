@@ -104,7 +104,6 @@ def _settings_text() -> str:
 
 
 def _excerpt(text: str, words: list[str]) -> str:
-    """Return the text around the first of ``words``, or its beginning if only the heading contains them."""
     at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
     start = max(0, at - _EXCERPT_CHARACTERS // 3)
     cut = text[start : start + _EXCERPT_CHARACTERS]

@@ -1,7 +1,6 @@
 """The local language model: the file LOCAL_MODEL, served over OpenAI's protocol only to this machine.
 
-`python -m ragsite.local_model` is a process of the Procfile, which `serve` starts if LOCAL_MODEL is set. The engine is
-llama.cpp with its own server, from the package xllamacpp.
+`serve` starts it as a process of the Procfile. The engine is llama.cpp with its own server, from the package xllamacpp.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ def main() -> None:
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
     # Two answers at once are each half as fast, so both would end when the second of a sequence ends.
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
-    # Prompts are reused from their beginning. Reuse of later parts (n_cache_reuse) would keep states that depend on the
-    # prompt of another reader.
+    # Reuse of prompts beyond their common beginning (n_cache_reuse) would keep states that depend on the prompt of
+    # another reader.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
     # A second copy of the weights in another layout is slower on x86-64 and takes half as much memory again.
     parameters.no_extra_bufts = True

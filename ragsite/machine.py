@@ -20,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# Linux without memory first ends the process with the highest score. Processes that `serve` restarts end before the
-# database, and workers end before the others.
+# Linux without memory ends the process with the highest score: workers, then other processes that `serve` restarts,
+# then the database.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -79,7 +79,6 @@ def port_trouble(host: str, port: int) -> str:
 
 
 def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | None = None) -> bool:
-    """Return whether an HTTP server there answers 200 within two seconds."""
     line = http.client.HTTPConnection(host, port, timeout=2)
     try:
         line.request("GET", path, headers=dict(headers or {}))
@@ -93,16 +92,16 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 def go_before_others(score: int) -> None:
     """Have the kernel end this process and its children before processes with a lower score. Only on Linux.
 
-    A higher score set from outside is kept: only root may lower it.
+    A higher score is kept: only root may lower it.
     """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 
 
 def end_with(parent: int, name: str) -> None:
-    """Have the kernel kill this process with its ``parent``, and set the process's name. Only on Linux.
+    """Have the kernel kill this process with its ``parent``, and rename the process. Only on Linux.
 
-    An orphan would keep the port or a task. A fork has its parent's command line, so it needs a name.
+    An orphan would keep the port or a task. A fork has its parent's command line.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
@@ -119,7 +118,7 @@ def keep_ballast(
     """Delete the file that reserves space if the disk is full; create it again when space is free. Call it repeatedly.
 
     PostgreSQL without any space stops at its next checkpoint, and then reading fails too. While the site saves no data,
-    PostgreSQL writes little: the reserve lasts for days.
+    the reserve lasts for days.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free

@@ -1,7 +1,7 @@
 """The web server: gunicorn's settings and hooks (`gunicorn --config python:ragsite.web`), and limits on connections.
 
-Its first process loads the site and forks the others, which share its memory; it replaces dead processes and kills hung
-ones. It has no threads and no database connection, which would not survive a fork.
+Its first process loads the site and forks the others, which share its memory. It has no threads and no database
+connection, which would not survive a fork.
 """
 
 from __future__ import annotations
@@ -107,10 +107,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket from which each process accepts one connection at a time.
+    """A listening socket from which each process accepts one connection at a time, the least busy process first.
 
-    The process with the fewest connections accepts first. asyncio would accept all waiting connections at once, so the
-    first process to wake would take a whole rush.
+    asyncio would accept all waiting connections at once, so the first process to wake would take a whole rush.
     """
 
     worker: Any
@@ -156,7 +155,7 @@ worker_class = Worker
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# A process shows that it lives by a file's time, so the file must not be on a full or slow disk.
+# A process shows that it lives by a file's time, which a full or slow disk must not delay.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
@@ -207,8 +206,8 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    # gunicorn sends this signal to a hung process, whose event loop never calls gunicorn's handler. This handler writes
-    # each thread's position, even if Python itself hangs, and ends the process.
+    # gunicorn's handler of this signal needs the event loop, which hangs. This handler writes each thread's position,
+    # even if Python itself hangs, and ends the process.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -228,12 +227,10 @@ def on_exit(server: Any) -> None:
 
 @functools.cache
 def preload() -> None:
-    """Load the modules of all processes, without a thread or an open connection to the database."""
     for module in _LOADED_BEFORE:
         importlib.import_module(module)
     for backend in filter(None, (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values())):
         importlib.import_module(backend["BACKEND"].rpartition(".")[0])
-    # Tasks, and parts of Django and Celery that every request needs.
     celery_app.loader.import_default_modules()
     celery_app.finalize()
     celery_app.backend  # noqa: B018 - made here, and shared

@@ -1,7 +1,7 @@
 """A worker's pool of processes in which the death of a process, or of the worker, does not stop the others.
 
-The processes take their tasks from one pipe under a lock, which a killed process would keep for ever: the others would
-wait for it, and the worker would not even stop. The kernel's locks, used here, are released with their process.
+The processes take their tasks from one pipe under a lock, which a killed process would keep for ever: the others, and
+the worker's end, would wait for it. The kernel's locks, used here, are released with their process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TaskPool(prefork.TaskPool):
 
 @celeryd_after_setup.connect
 def _begin_threads(instance: Any, **_: Any) -> None:
-    """Send a worker of threads the signal that processes of a pool get at their start."""
+    """Send threads the signal that processes of a pool get at their start."""
     if issubclass(instance.pool_cls, thread.TaskPool):
         worker_process_init.send(sender=None)
 

@@ -32,7 +32,7 @@ class OwnCodeAsker:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Return the reply. Raises: InvalidQuery if the collection is missing or closed to visitors."""
+        """Return the reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
         filters = filters_for(AnonymousUser(), question.collection)
         reply = async_to_sync(reply_to)(question.text, filters, history=history)

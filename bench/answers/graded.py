@@ -33,7 +33,7 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 class KeyFile:
     """A document with the right answer. ``titles`` are its possible titles, normalized by :func:`plain_title`.
 
-    A missing file has no titles: a title with all words of the file's name is then accepted.
+    If the file is missing, a title with all words of the file's name is accepted.
     """
 
     name: str
@@ -151,7 +151,6 @@ class GradedRun:
 
 
 def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
-    """Grade the reply; a failed reply has no points."""
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)

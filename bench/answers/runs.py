@@ -56,7 +56,7 @@ class AnswerRun:
         """Return the figures by name, in the order of the table.
 
         Citation precision is a mean over the citations of each answer, then over the answers to answerable questions.
-        Recall covers all answerable questions: a refusal or an answer without the right words counts 0.
+        Recall covers all answerable questions: a refusal or a wrong quote counts 0.
         """
         answerable = self.of(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]

@@ -1,7 +1,7 @@
 """Questions for whole answers: answerable ones with their right answers, and unanswerable ones.
 
-There are two unanswerable kinds: "off-topic" questions come from other sets; "adversarial" questions name the subject
-of the documents, but the documents do not answer them. Imports no Django.
+"Off-topic" questions come from other sets; "adversarial" questions name the subject of the documents, which do not
+answer them. Imports no Django.
 
 Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for SQuAD", ACL
 2018.

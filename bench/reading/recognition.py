@@ -73,7 +73,6 @@ def print_page(
 
 
 def pages(texts: dict[str, str]) -> Iterator[tuple[str, tuple[int, float, int], str, Image.Image, str]]:
-    """Yield language, condition, layout, page and text: each condition and layout in each language."""
     for language, text in texts.items():
         source = text.split()
         for at, (condition, layout) in enumerate((c, kind) for c in CONDITIONS for kind in LAYOUTS):

@@ -52,7 +52,6 @@ def words_of(text: str) -> list[str]:
 
 
 def cells_of(markdown: str) -> list[str]:
-    """Return the filled cells of a Markdown text's tables, each as its words."""
     lines = [line.strip() for line in markdown.split("\n")]
     rows = [line.strip("|").split("|") for line in lines if line.startswith("|") and not _RULE.match(line)]
     cells = (" ".join(words_of(cell)) for row in rows for cell in row)

@@ -19,7 +19,6 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 @fresh_connection()
 def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
-    """Return a sentence per violation. Unless ``at_rest``, only always valid invariants are checked."""
     found = [*_documents(ledger), *_answers(ledger), *_agreement()]
     if at_rest:
         found += [*_unfinished(), *_counts()]

@@ -54,7 +54,7 @@ class Result:
 
 
 class Killer:
-    """Kills processes of a site. It waits only for the recovery of a sample."""
+    """A killer of a site's processes. It waits only for the recovery of a sample."""
 
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site

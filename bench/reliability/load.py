@@ -55,8 +55,6 @@ def fresh_connection() -> Iterator[None]:
 
 
 class SiteLoad:
-    """Threads that put load on a site until :meth:`stop`."""
-
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
         self.ledger = Ledger()
         self.met: Counter[str] = Counter()
@@ -173,7 +171,6 @@ def contents(collection: Collection) -> dict[str, str]:
 
 @fresh_connection()
 def open_work() -> dict[str, int]:
-    """Return the number of unfinished rows by kind; empty if the site is at rest."""
     from evaluation.models import Judgement
 
     counts = {

@@ -69,7 +69,6 @@ class RunningSite:
         self.serve: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the site and wait until it answers questions. Raises: SiteFailed."""
         self.launch()
         if self.wait(self.is_ready, START_SECONDS) is None:
             raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")

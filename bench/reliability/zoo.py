@@ -40,14 +40,11 @@ def innocents(mark: str) -> list[File]:
 
 
 def zoo(clones: int) -> list[File]:
-    """Return every hostile file once, and clones of a small file that takes long."""
     files = [(f"{name}-{bomb.file_name}", bomb.made()) for name, bomb in bombs.BOMBS.items()]
     return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clones)]
 
 
 class Probes:
-    """Visitors who request pages until the block ends."""
-
     def __init__(self, site: RunningSite) -> None:
         self._site = site
         self._ended = threading.Event()

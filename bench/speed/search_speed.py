@@ -1,7 +1,7 @@
 """Times of each part of a search on a synthetic corpus of a given size.
 
-Two references are timed afterwards on the same rows: PostgreSQL's own `ts_rank` over the same search vectors, and the
-comparison of all vectors, which the index approximates.
+Two references are timed on the same rows: PostgreSQL's own `ts_rank`, and the comparison of all vectors, which the
+index approximates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
 DEPTH = 50
 
-# Parts timed alone, in the order of the table; the stages of whole searches follow.
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 
@@ -51,8 +50,6 @@ ASKED = 2000
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """The rate of several askers. ``times`` are the milliseconds of a search, for its asker."""
-
     askers: int
     per_second: float
     times: Percentiles
@@ -88,7 +85,7 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
 
     The references read so much that they would evict the site's data from memory. At the end ``askers`` search at once.
     The parts take turns at being first, so that none profits more from warm caches. Raises: UntrustworthyRun if a part
-    of a search failed; and the errors of `search()`.
+    of a search failed; the errors of `search()`.
     """
     warm_up = WARM_UP + loaded.corpus.size // PASSAGES_A_WARM_UP
     asked = loaded.corpus.questions(warm_up + questions)
@@ -223,7 +220,6 @@ def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def _table_bytes() -> dict[str, int]:
-    """Return the bytes of each table with its TOAST, and of each index, over all collections."""
     rows = _rows(
         "SELECT oid::regclass::text, pg_table_size(oid) AS size FROM pg_class WHERE relname = ANY(%(tables)s) "
         "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "

@@ -28,7 +28,6 @@ from ragsite.machine import is_answering
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
-# The first byte of the body, recorded like an event.
 FIRST_BYTE = "first_byte"
 SLUG = "stream-benchmark"
 START_SECONDS = 90.0
@@ -53,8 +52,8 @@ class Reading:
 class StreamLoad:
     """The web server at a moment.
 
-    Memory is the proportional set size of all its processes. Processor times since their start are of the web server,
-    the database (None if external), and the readers with the model.
+    Memory is the proportional set size of all its processes. Processor times are of the web server, the database (None
+    if external), and the readers with the model.
     """
 
     memory_mib: float
@@ -110,8 +109,8 @@ class StreamRun:
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
     """Open ``streams`` streams within ``over_seconds``, read them to the end, then open as many and hang up on all.
 
-    ``quoted`` leaves out the model, so that only the site's own work is measured. Raises: EvaluationError if the web
-    server does not start, UntrustworthyRun if no token was streamed.
+    ``quoted`` leaves out the model, to measure only the site's own work. Raises: EvaluationError if the web server does
+    not start, UntrustworthyRun if no token was streamed.
     """
     collection = _collection()
     try:
@@ -210,7 +209,6 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
 
 
 def _until_stopped(model: SlowModel, collection: Collection) -> float:
-    """Return the seconds until the model is idle and no answer is open. Raises: UntrustworthyRun."""
     started = time.monotonic()
     open_answers = Answer.objects.filter(
         collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
@@ -223,7 +221,7 @@ def _until_stopped(model: SlowModel, collection: Collection) -> float:
 
 
 class _Watch:
-    """Samples a web server four times a second within its block."""
+    """A sampler of a web server, four times a second within its block."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -280,7 +278,6 @@ def _processes(pid: int) -> list[psutil.Process]:
 
 
 def _memory_mib(pid: int) -> float:
-    """Return the memory of all processes; shared pages count once."""
     return sum(float(process.memory_full_info().pss) for process in _processes(pid)) / 2**20
 
 

@@ -1,10 +1,9 @@
 """A synthetic corpus of any size for timing search: words, topics, passages, questions and vectors. PURE.
 
-The texts have no meaning, but search takes as long as on real ones. Word frequencies follow the law of Zipf and
-Mandelbrot. A passage has words of the whole language and of its topic, so that a question of six words matches about
-the same share of the passages (median: a sixth) as questions of public test sets without stop words. Vectors are drawn
-at random, because embedding 100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed
-gives the same corpus.
+Search takes as long as on real texts. Word frequencies follow the law of Zipf and Mandelbrot. A passage has words of
+the whole language and of its topic, so that a question of six words matches about the same share of the passages
+(median: a sixth) as questions of public test sets without stop words. Vectors are drawn at random, because embedding
+100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
@@ -114,10 +113,10 @@ class SyntheticCorpus:
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
         """Return a function that draws unit vectors for passages of given topics, shape (len(topics), width).
 
-        ``embedded`` has for each of the 100 topics the vectors of some of its :meth:`samples`, shape (n, width). A
-        passage's vector is its topic's mean plus a normal draw with the covariance of the embedder's vectors within a
-        topic. So a question, embedded by the same embedder, has as many near neighbours as among real texts; with
-        independent directions the index would search aimlessly.
+        ``embedded`` has for each topic the vectors of some of its :meth:`samples`, shape (n, width). A passage's vector
+        is its topic's mean plus a normal draw with the covariance of the embedder's vectors within a topic. So an
+        embedded question has as many near neighbours as among real texts; with independent directions the index would
+        search aimlessly.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])

@@ -44,7 +44,6 @@ class Tally:
 
 
 def read_questions(folder: Path) -> list[TableQuestion]:
-    """Read ``questions.jsonl``, whose tables are CSV files in ``tables``, named by ``table``."""
     with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [

@@ -1,4 +1,4 @@
-"""Experiments in the admin: their form, their page, and the buttons to start and end them."""
+"""Experiments in the admin: form, page, and the buttons to start and end them."""
 
 from __future__ import annotations
 

@@ -67,7 +67,6 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
-        """Forbid changes: a change is a new version."""
         return obj is None and super().has_change_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:

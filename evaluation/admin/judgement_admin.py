@@ -87,7 +87,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores, without computed answers: their words do not show whether the number is right."""
+    """A filter for low scores. It omits computed answers, whose words do not show whether the number is right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -210,7 +210,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """Request judgements by all judges, outside the sample too. Existing judgements are made again."""
+        """Request judgements by all judges, outside the sample too, and again."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:

@@ -32,7 +32,7 @@ from retrieval.search.pipeline import place_to_search, search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
-# The limit applies to the answer's passages, and to those of a search.
+# The limit applies to the passages of the answer, and to the hits of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
@@ -56,8 +56,6 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
 
 
 class ArrayLinesField(SimpleArrayField):
-    """An array with one value per line. Blank lines are left out."""
-
     def __init__(self, base_field: forms.Field, **options: Any) -> None:
         super().__init__(base_field, delimiter="\n", **options)
 

@@ -41,11 +41,10 @@ from evaluation.statistics import Interval
 from retrieval.admin.base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin, badge, job_badge
 from retrieval.search.profiles import BUILT_IN
 
-# Limits of the chart over time.
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# An answer that meets this share of the expectations is right, even if it is too long.
+# An answer that meets this share is right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
 # The keys are values of `RunComparison.beyond_chance`.
@@ -63,7 +62,6 @@ def run_badge(run: EvaluationRun) -> SafeString:
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    """Return a badge for the run's draft, or "" for the documents in service."""
     return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
 
 
@@ -111,7 +109,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the playground's address with both profiles, or "" if a profile or the documents are deleted."""
+    """Return the playground's address with both profiles, or "" if a part is deleted."""
     sides = [_side(first), _side(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
@@ -260,7 +258,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # A run is compared with runs on the documents in service or on its own draft.
+            # Other runs are on the documents in service or on the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

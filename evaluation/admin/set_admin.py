@@ -61,7 +61,7 @@ def check_size(file: UploadedFile[bytes]) -> None:
 
 
 class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A new set can import questions from files in BEIR's format."""
+    """A form that can import the questions of a new set from files in BEIR's format."""
 
     queries = forms.FileField(
         label=QUERIES,

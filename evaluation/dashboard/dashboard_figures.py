@@ -11,7 +11,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# The query returns a row per day and a row for all days, because percentiles of days cannot be added.
+# One row per day and one for all days, because percentiles of days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -93,11 +93,10 @@ def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
 
 BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
-# Each judge has its own distributions, because scores of different judges cannot be compared.
+# Scores of different judges cannot be compared, so each judge has its own distributions.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL and would count errors as the best. MATERIALIZED joins each judgement to its answer once, not once
-# per score.
+# LEAST ignores NULL and would count errors as the best. MATERIALIZED joins each judgement to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
@@ -141,7 +140,6 @@ class Distribution:
 
 
 def distributions(scope: DashboardScope) -> list[Distribution]:
-    """Return the period's distributions by metric and judge, without empty ones."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {

@@ -32,16 +32,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups are joined while their mean cosine is at least this value. It was chosen on SQuAD and XQuAD (Dutch) so that a
-# group has the questions of one paragraph; a lower value joins unrelated Dutch questions.
+# Groups are joined from this mean cosine. On SQuAD and XQuAD (Dutch), a group then has the questions of one paragraph;
+# a lower value joins unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A question that was asked once and not answered well."""
-
     answer: str
     question: str
     asked_at: datetime
@@ -51,8 +49,8 @@ class Unanswered:
 class Gap:
     """Unanswered questions about one subject.
 
-    ``questions`` are the wordings, most typical first. ``asked`` has one element per time a wording was asked, latest
-    first. ``documents`` were found most often for the questions.
+    ``questions`` are the wordings, most typical first. ``asked`` has an element per time a wording was asked, latest
+    first. ``documents`` were found most often.
     """
 
     questions: tuple[str, ...]
@@ -65,7 +63,6 @@ class Gap:
 
     @property
     def examples(self) -> tuple[Unanswered, ...]:
-        """The three most typical wordings, each as last asked."""
         last = {one.question: one for one in reversed(self.asked)}
         return tuple(last[question] for question in self.questions[:_EXAMPLES])
 
@@ -109,11 +106,11 @@ def gaps(
 
 
 def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
-    """Return groups of ascending row numbers, in the order of their first rows. Each row is in exactly one group.
+    """Return groups of ascending row numbers, in the order of their first rows, by average linkage (UPGMA).
 
-    Average linkage joins the two most similar groups while their mean cosine is at least ``least_likeness``. Ties go to
-    the pair with the lowest rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic
-    Relationships", 1958 (UPGMA).
+    The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the pair
+    with the lowest rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships",
+    1958.
     """
     number = len(vectors)
     if number == 0:
@@ -176,7 +173,7 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
 
 def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """Return for each group of answers the three ``readable`` documents found most often. Ties go to the lower id."""
+    """Return for each group of answers the three ``readable`` documents found most often; ties by lower id."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -210,7 +207,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     if not asked:
         return GapReport()
     name = conf.embedder().name
-    # Gaps of one viewer may name documents that another viewer may not read.
+    # A viewer's gaps may name documents that another viewer may not read.
     rights = rights_of(scope.viewer)
     whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"

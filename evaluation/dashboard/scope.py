@@ -24,9 +24,9 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """A number of days up to today in the site's time zone, from ``since`` (a day's start) to ``until`` (now).
+    """A number of days up to today in the site's time zone, with only the content that ``viewer`` may read.
 
-    Only answers and documents that ``viewer`` may read are shown and counted.
+    ``since`` is the start of the first day, ``until`` is now.
     """
 
     viewer: Any
@@ -45,7 +45,6 @@ class DashboardScope:
         return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{urlencode(parameters)}"
 
     def answers(self) -> QuerySet[Answer]:
-        """Return the finished answers without their large columns."""
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(collection=self.collection)

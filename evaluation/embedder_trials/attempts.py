@@ -1,7 +1,7 @@
 """The worker's part of a trial: download an embedder, make its vectors, fit and measure it, switch to it.
 
-The site keeps searching with its own embedder. New vectors are stored separately, so a worker that dies loses at most
-one batch of passages. Readers see no change before an administrator agrees to the switch.
+The site keeps searching with its own embedder until an administrator agrees to the switch. New vectors are stored
+separately, so a worker that dies loses at most one batch of passages.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ Step = EmbedderTrial.Step
 
 
 def attempt(trial_id: int) -> EmbedderTrial | None:
-    """Run the trial as far as possible and return its stored state.
-
-    None if the trial cannot be leased now, or if the lease was lost.
-    """
+    """Run the trial as far as possible and return its stored state, or None if the lease failed or was lost."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -59,7 +56,7 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
-        # The candidate takes hundreds of MiB, and this process does not need it before the switch.
+        # The candidate takes hundreds of MiB, which are not needed before the switch.
         conf.forget_candidates()
     trial.refresh_from_db()
     return trial
@@ -102,10 +99,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 
 
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
-    """Fit the candidate's thresholds. Return the reason if they cannot be fitted, else an empty text.
-
-    Built-in embedders have thresholds already.
-    """
+    """Fit the candidate's thresholds, unless they are built in. Return the reason for a failure, or ""."""
     if conf.embedder().name in closeness.BUILT_IN:
         return ""
     known = find_known(trial.options["model"])

@@ -55,7 +55,7 @@ def request_switch(trial: EmbedderTrial) -> None:
 def cancel(trial: EmbedderTrial) -> None:
     """Mark the trial as cancelled. Its worker stops when it next stores its progress.
 
-    The vectors made so far remain until `discard_unused` deletes them.
+    The vectors remain until `discard_unused` deletes them.
     """
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
@@ -65,8 +65,7 @@ def cancel(trial: EmbedderTrial) -> None:
 def discard_unused() -> int:
     """Delete the vectors of all embedders except the site's, and return the number of these embedders.
 
-    Measured trials become cancelled, because the site can no longer switch to them. Raises: EvaluationError if a trial
-    is unfinished.
+    Measured trials become cancelled. Raises: EvaluationError if a trial is unfinished.
     """
     if EmbedderTrial.unfinished().exists():
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it."))

@@ -1,7 +1,7 @@
 """DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
 
-Faults of DeepEval 4.3.1 are guarded against: if there are no claims, statements or verdicts, faithfulness and answer
-relevancy are 1 and context relevancy is 0; unreadable verdicts are dropped; a TypeError of the judge is caught and the
+Faults of DeepEval 4.3.1 are guarded against: missing claims, statements or verdicts give 1 for faithfulness and answer
+relevancy, and 0 for context relevancy; unreadable verdicts are dropped; a TypeError of the judge is caught and the
 question repeated without a form; `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
 
 By default DeepEval sends telemetry, reads `.env` and its own key file from the current folder into the environment,

@@ -34,8 +34,8 @@ class JudgeModel(ChatModel):
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
         """Return the model's answer in this form.
 
-        Raises: JudgeUnavailable if the server fails; UnusableJudgement if the answer is cut off, has another form or an
-        empty list; and the errors of ``meter``.
+        Raises: JudgeUnavailable if the server fails; UnusableJudgement for an answer that is cut off, has another form
+        or an empty list; and the errors of ``meter``.
         """
         meter.check()
         schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}

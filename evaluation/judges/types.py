@@ -24,7 +24,7 @@ class NotMeasurable(UnusableJudgement):
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be asked now: not configured, away, late, or without vectors. Other metrics would fail too."""
+    """The judge cannot be asked: not configured, away, late, or without vectors. Other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
@@ -35,9 +35,9 @@ class JudgeBudgetSpent(JudgeError):
 class Case:
     """An answer with its sources.
 
-    ``answer`` includes the markers; ``reference`` is the expected answer, or empty. ``markers`` belong to a text that a
-    model wrote; None: every ``[n]`` is a marker. ``is_quoted``: the answer quotes passages word for word, or was
-    computed over a table, so its sources support it.
+    ``answer`` includes the markers; ``reference`` is the expected answer, or empty. ``markers`` belong to a model's
+    text; None: every ``[n]`` is a marker. ``is_quoted``: the answer quotes passages or was computed over a table, so
+    its sources support it.
     """
 
     question: str
@@ -72,8 +72,6 @@ class Judge(Protocol):
 
 
 class Meter(Protocol):
-    """The count and the limit of a judge's tokens."""
-
     def check(self) -> None:
         """Check the limits before a request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable to prevent it."""
 

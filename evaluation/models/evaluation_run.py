@@ -16,10 +16,10 @@ from retrieval.models.collection import user_key
 class EvaluationRun(EvaluationJob):
     """A set searched or answered with one profile. The row is a job (see `EvaluationJob`).
 
-    ``settings`` is a copy of the profile's settings, because the site's settings may change. ``fingerprint`` is a hash
-    of the questions; ``conditions`` are the other things that affect the results; ``corpus_version`` is the version of
-    the documents (of the working copy if there is a ``draft``) when the run began. Runs with all of these equal differ
-    only by their profile. ``unreliable_reason`` is empty for reliable figures.
+    ``settings`` copies the profile, because the site's settings may change. ``fingerprint`` is a hash of the questions;
+    ``conditions`` are other influences; ``corpus_version`` is the version of the documents (or of the draft) when the
+    run began. Runs with all of these equal differ only by their profile. ``unreliable_reason`` is empty for reliable
+    figures.
     """
 
     class Status(models.TextChoices):
@@ -44,7 +44,7 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
-    # An answers run has the instructions active at the request, or the instructions to be measured.
+    # The instructions of an answers run: the active ones at the request, or those to measure.
     instructions = models.ForeignKey(
         CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
     )
@@ -74,7 +74,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is searched: the set's, or the draft's working copy. None after the copy's deletion."""
+        """The searched collection: the set's, or the draft's working copy, None after its deletion."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property

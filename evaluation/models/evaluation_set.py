@@ -61,7 +61,6 @@ def asked(path: str = "") -> Q:
 
 class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
     def measurable(self, kind: str = RunKind.SEARCH) -> EvaluationQuestionQuerySet:
-        """Return the questions that a run of this kind asks."""
         return self.filter(asked_by(kind))
 
 
@@ -152,7 +151,7 @@ class EvaluationQuestion(models.Model):
 class ExpectedPassage(models.Model):
     """A passage that a question should find: a quote of a document, or any passage of it without a quote.
 
-    The source and the quote identify it, so it is found again after the document was read again or replaced.
+    Source and quote identify it, also after the document was read again or replaced.
     """
 
     question = models.ForeignKey(

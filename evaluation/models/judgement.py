@@ -93,11 +93,9 @@ class Score(models.Model):
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [
-            # The index covers the query for distributions.
             models.Index(
                 fields=["metric", "-created_at"], include=["judgement", "score", "threshold"], name="score_distribution"
             ),
-            # The index has the order of the list of low scores.
             models.Index(
                 fields=["metric", "score", "-created_at", "id"],
                 include=["judgement"],
@@ -117,7 +115,7 @@ class Score(models.Model):
 class JudgeUsage(models.Model):
     """The tokens of judging with a language model on one day, in the site's time zone.
 
-    The row is not a sum over judgements, because judging again or deleting an answer does not give tokens back.
+    They are not a sum over judgements, which may be deleted or made again.
     """
 
     day = models.DateField(_("day"), unique=True)

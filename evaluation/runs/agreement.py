@@ -30,9 +30,8 @@ def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool 
     """Return the degree to which the reply says what was expected.
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
-    contains the words of the expected answer in order (:func:`holds_answer`); else the mean probability that the reply,
-    taken as the only passage, supports the expected sentences. None if no whole answer is expected, or one in another
-    language whose words the reply does not contain.
+    contains its words in order (:func:`holds_answer`); else the mean probability that the reply, taken as the only
+    passage, supports the expected sentences. None without an expected answer, or if it is in another language.
     """
     if expects_refusal:
         return float(refused)
@@ -67,9 +66,9 @@ def holds_answer(text: str, answers: Iterable[str]) -> bool:
     """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
     Case, punctuation, white space and articles do not count: "1939" does not contain "39", and "the World-War II"
-    contains "World War II". No text contains an answer of articles and punctuation alone. Source: the normalization of
-    Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without
-    its removal of punctuation inside words.
+    contains "World War II". No text contains an answer of articles and punctuation alone. Source: Rajpurkar, Zhang,
+    Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of
+    punctuation inside words.
     """
     words = f" {_normalize(text)} "
     return any(answer and f" {answer} " in words for answer in map(_normalize, answers))

@@ -1,4 +1,4 @@
-"""The two kinds of runs: how a search run and an answers run ask one question and measure the result."""
+"""Search runs and answers runs: each asks one question and measures the result."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results. A profile may search less deeply; its own top_k changes no rank.
+        # recall@50 needs 50 results, if the profile searches that deeply. Its own top_k changes no rank.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
@@ -284,7 +284,7 @@ def _citation(citation: VerifiedCitation) -> dict[str, Any]:
     }
 
 
-# Judging one answer takes at most this time: the worker must finish within the time of its task.
+# The worker must finish within the time of its task.
 LONGEST_SECONDS = 5 * 60.0
 # After this number of failures in a row the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
@@ -297,7 +297,6 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Write scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return

@@ -88,9 +88,9 @@ class QuestionPair:
 class RunComparison:
     """A run compared with its baseline, on the questions that both asked.
 
-    ``differences`` has an interval per metric, over the questions with a value in both runs; metrics without such a
-    question are absent. ``beyond_chance`` is 1 for a gain beyond chance, -1 for a loss, else 0. ``better``, ``worse``
-    and ``same`` are by ``metric``. ``caveats`` say what differs besides the profile.
+    ``differences`` has an interval per metric with values in both runs. ``beyond_chance`` is 1 for a gain beyond
+    chance, -1 for a loss, else 0. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what differs
+    besides the profile.
     """
 
     run: EvaluationRun

@@ -1,7 +1,6 @@
 """Measuring a run: lease its row, ask every question, save each result at once.
 
-If the worker dies, the next worker asks the remaining questions. If a condition of the results has changed since, it
-begins again.
+The next worker continues after a crash, or begins again if a condition of the results has changed.
 """
 
 from __future__ import annotations
@@ -38,11 +37,10 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# CELERY_TASK_TIME_LIMIT would end the task later, so the worker leaves the other questions to the next worker.
+# The worker leaves the other questions to the next worker, before CELERY_TASK_TIME_LIMIT ends its task.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
-# The arguments are the number of questions asked, and of all questions.
 Report = Callable[[int, int], None]
 
 
@@ -51,9 +49,9 @@ class _StintOver(Exception):
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """Attempt the run and return it, or None if it could not be leased or the lease was lost.
+    """Attempt the run and return it, or None if the lease failed or was lost.
 
-    An error is stored in the row, with the time of the next attempt if another attempt may help.
+    An error is stored, with the time of the next attempt if it may help.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -81,7 +79,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _task(run)
-    # Read before the passages are resolved, so that a change in between is noticed at the end.
+    # Reading it first makes a change during the resolution of passages visible at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)

@@ -20,11 +20,11 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 
 
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
-    """Return the set's question for this answer, and whether it is new. A curator adds the expectations later.
+    """Return the set's draft question for this answer, and whether it is new.
 
     A follow-up is stored as rewritten, or with the question before it. A rewritten question may contain words of all
-    sources of the answer. If a source is outside the set's collection, readers of the set may not see it: the question
-    is then stored as typed.
+    sources. If a source is outside the set's collection, readers of the set may not see it: the question is then stored
+    as typed.
     """
     is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -60,7 +60,7 @@ def complaints_of(collection: Collection) -> EvaluationSet:
 
 
 def collection_asked(answer: Answer) -> Collection | None:
-    """Return the collection that was searched, or the collection of most sources. A draft means its collection.
+    """Return the searched collection, or the collection of most sources; for a draft, the draft's collection.
 
     None without any collection.
     """
@@ -80,7 +80,7 @@ def _in_service(collection: Collection) -> Collection:
 
 
 def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """Save the passage as expected by the question. An already expected passage gets the new grade.
+    """Save the passage as expected by the question, or update its grade.
 
     Raises: EvaluationError for a question that the documents should not answer.
     """
@@ -97,7 +97,7 @@ def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> Expect
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
     """Read two files in BEIR's format whose document ids are sources of the collection.
 
-    Raises: UnreadableTestSet, which names the file and the line; also for a document that the collection lacks.
+    Raises: UnreadableTestSet, which names the file and the line, also for an unknown document.
     """
     questions = read_questions(queries, judgements)
     known = set(Document.objects.filter(collection=collection).values_list("source", flat=True))

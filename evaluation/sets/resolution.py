@@ -34,7 +34,7 @@ def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
 
 
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Find each expected passage in the collection's chunks. Keys are the passages' ids, in the order given.
+    """Find the expected passages in the collection's chunks, by id in the order given.
 
     A passage is found by its words, wherever its document has them now, and however it is cut into chunks.
     """
@@ -70,7 +70,6 @@ def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[
 
 
 def _spans(quote: str, text: str) -> list[tuple[int, int]]:
-    """Return the places of the quote in the text; white space may differ."""
     words = quote.split()
     if not words:
         return []

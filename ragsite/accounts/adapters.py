@@ -110,7 +110,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
         email = claims_of(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # A username like an e-mail address could collide with another account, which signs in with that address.
+        # A username like an e-mail address could be another account's address, with which that account signs in.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
@@ -150,7 +150,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """Asks people to confirm an address that they typed. An administrator's addresses count as confirmed."""
+    """A confirmation of addresses that people typed. An administrator's addresses count as confirmed."""
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user
@@ -161,7 +161,7 @@ class ConfirmSignUpStage(EmailVerificationStage):
 
 
 class MFAAdapter(DefaultMFAAdapter):
-    """Encrypts secrets of authenticator apps and recovery codes with SECRET_KEY."""
+    """An adapter that encrypts secrets of authenticator apps and recovery codes with SECRET_KEY."""
 
     def encrypt(self, text: str) -> str:
         return encrypt(_PURPOSE, text)

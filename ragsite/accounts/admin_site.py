@@ -31,7 +31,7 @@ from ragsite.operations.readiness import queues
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.rights import source_collections, why_collection, why_document
 
-# Models for the daily work of curators, in this order. All others are for experts.
+# The daily work of curators, in this order. All other models are for experts.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -42,7 +42,7 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# An approved answer that expires within this number of days is due.
+# Approved answers are due this number of days before they expire.
 DUE_DAYS = 14
 
 
@@ -91,7 +91,7 @@ class AccountsAdminSite(AdminSite):
         return TemplateResponse(request, "admin/why.html", context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return two groups, daily work and the rest, or the models of one app."""
+        """Return two groups, daily work and the rest, or one app's models."""
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
@@ -104,7 +104,7 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django marks each model whose address is a prefix of the page's address, so also the dashboard.
+                # Django marks models whose address is a prefix of the page's address, so also the dashboard.
                 dashboard["admin_url"] += "?"
         daily = [models.pop(name) for name in DAILY if name in models]
         groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))

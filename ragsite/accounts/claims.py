@@ -140,8 +140,8 @@ def _apply_groups(user: Any, given: ClaimedRights, claims: Claims) -> None:
 def _groups(names: frozenset[str]) -> set[Group]:
     """Return the groups with these names, creating missing groups.
 
-    Groups with permissions or with a managing role in a collection are left out unless OIDC_GROUPS is set: names chosen
-    at the provider must not choose permissions here.
+    Unless OIDC_GROUPS is set, groups with permissions or with a managing role in a collection are left out: the
+    provider's names must not choose permissions here.
     """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))

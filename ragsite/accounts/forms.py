@@ -106,7 +106,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """Counts wrong codes like wrong passwords, in the database for all processes."""
+    """A form that counts wrong codes like wrong passwords, in the database for all processes."""
 
     user: Any
 

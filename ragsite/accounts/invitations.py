@@ -20,7 +20,6 @@ def find(token: str) -> Invitation | None:
 
 
 def pending(request: HttpRequest | None) -> Invitation | None:
-    """Return the open invitation whose link this visitor followed."""
     pk = request.session.get(SESSION_KEY) if request is not None else None
     return _open().filter(pk=pk).first() if pk is not None else None
 

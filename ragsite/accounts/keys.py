@@ -73,7 +73,6 @@ def issue_key(
     return key
 
 
-# The time of the last use is updated when it is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)
 
 

@@ -1,7 +1,7 @@
 """Programs at /mcp that people connect by signing in (OAuth 2.1), instead of copying a key.
 
-allauth's provider registers programs, asks the person, and issues tokens; this module limits their rights. A token has
-the person's own rights, narrowed to the scopes, only at /mcp.
+allauth's provider registers programs, asks the person, and issues tokens. A token has the person's own rights, narrowed
+to the scopes, only at /mcp.
 """
 
 from __future__ import annotations
@@ -226,8 +226,6 @@ def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
 
 
 class TokenOrKey(KeyAuthentication):
-    """Authentication by a key, or by the token of a connected program."""
-
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         secret = request.headers.get("Authorization", "").partition(" ")[2]
         found = TokenAuthentication().authenticate(request) if secret and not secret.startswith(PREFIX) else None

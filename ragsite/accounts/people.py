@@ -25,7 +25,6 @@ from ragsite.operations.audit_log import as_json, person_of, record
 
 
 def person_file(user: Any, name: str) -> JsonResponse:
-    """Return a person's data as a file, and record the export in the audit log."""
     record("person.exported", user)
     attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
     options = {"indent": 2, "ensure_ascii": False}

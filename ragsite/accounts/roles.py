@@ -36,10 +36,7 @@ ROLES: dict[str, dict[str, str]] = {
 
 
 def create_roles(**_options: Any) -> None:
-    """Create missing groups with their permissions. Existing groups are not changed.
-
-    It waits until all apps have tables: before, a group would lack some permissions.
-    """
+    """Create missing groups with their permissions, once all apps have tables: before, permissions are missing."""
     if not Permission.objects.filter(content_type__app_label="evaluation").exists():
         return
     for name, rights in ROLES.items():

@@ -86,7 +86,6 @@ def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def is_missing(user: Any) -> bool:
-    """Return whether a member of staff must set up a second factor before the admin opens."""
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
@@ -100,7 +99,6 @@ def programs_let_in(user: Any) -> Any:
 
 
 def is_password_enough(user: AbstractBaseUser) -> bool:
-    """Return whether the password suffices: no second factor, and no unconfirmed address."""
     return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()
 
 

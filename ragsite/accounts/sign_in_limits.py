@@ -46,7 +46,7 @@ _KNOWN_AGAIN_AFTER = timedelta(days=1)
 # The wait for a slot to compute a hash, which takes some tenths of a second.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One hash at a time leaves the other processors to the pages. A second slot serves accounts at a known address.
+# One hash at a time leaves the other processors to the pages. Accounts at a known address have a second slot.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = counter(
@@ -66,8 +66,6 @@ _COUNT = """
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sent name or token, and the address of the request."""
-
     address: str
     secret: str
 
@@ -81,8 +79,8 @@ class Caller:
 class Allowance:
     """The limits of a caller.
 
-    ``wait_seconds`` is 0 if the caller may try now. ``is_known``: the account or token has succeeded at this address.
-    ``is_clean``: a success changes no row, because there are no failures and the address is known.
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success changes no row, because
+    there are no failures and the address is known.
     """
 
     wait_seconds: int
@@ -91,7 +89,6 @@ class Allowance:
 
 
 def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
-    """Return the caller. ``secret`` is a user's name, in any case, or a token."""
     return Caller(address_of(request), secret.casefold() if is_name else secret)
 
 
@@ -109,8 +106,7 @@ def token_allowance(caller: Caller) -> Allowance:
 def code_wait(caller: Caller) -> int:
     """Return the seconds until the next attempt at a second factor.
 
-    Failures count for the account at all addresses. The caller has the password, so a stranger cannot lock the owner
-    out.
+    Failures count for the account at all addresses: only a caller with the password can lock the owner out.
     """
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
@@ -211,7 +207,7 @@ class SignInBusy(SignInRefused):
 
 
 def refuse(wait_seconds: int, reason: str) -> None:
-    """Raise SignInRefused if the caller must wait. ``reason`` is the label in the metrics."""
+    """Raise SignInRefused if the caller must wait. ``reason`` is a metric's label."""
     if wait_seconds:
         REFUSALS.labels(reason=reason).inc()
         minutes = math.ceil(wait_seconds / 60)

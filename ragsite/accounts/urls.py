@@ -1,7 +1,7 @@
 """The pages of accounts.
 
-The site's pages come before allauth's at the same addresses: an account has one e-mail address, which no page changes,
-and no page joins an account to a provider.
+The site's pages come before allauth's at the same addresses: no page changes an account's one e-mail address, or joins
+an account to a provider.
 """
 
 from __future__ import annotations

@@ -74,7 +74,6 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def password_elsewhere(request: HttpRequest) -> HttpResponse:
-    """Explain that the provider keeps the password of this account."""
     return render(request, "account/password_elsewhere.html", {"provider": settings.OIDC_NAME})
 
 
@@ -177,7 +176,7 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
 
 class EraseForm(forms.Form):
-    """Typing the account's name prevents accidental erasure."""
+    """A form in which the account's name prevents accidental erasure."""
 
     name = forms.CharField(label=_("Your account's name, to confirm"))
 

@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 
 def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """Return the refusal of a request to ``path``: JSON, or ``page()`` where people read pages."""
     if path.startswith(("/api/", "/mcp")):
         return JsonResponse({"detail": sentence}, status=status)
     if path.startswith("/v1/"):
@@ -57,7 +56,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """Turns errors of pages and the admin into responses. API views handle the same errors themselves."""
+    """A middleware that turns errors of pages and the admin into responses. API views do so themselves."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):

@@ -57,7 +57,6 @@ def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
 
 
 def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
-    """Return ``scope`` with the length of a chunked ``body`` in its headers."""
     if not _value(scope["headers"], b"transfer-encoding"):
         return scope
     length = body.seek(0, SEEK_END)

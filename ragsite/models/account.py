@@ -70,9 +70,8 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 class SignInCount(models.Model):
     """Failed sign-ins by account, address, or both; and the addresses where an account succeeded.
 
-    The database shares the counts between web processes. ``key`` is a keyed hash, because people type passwords into
-    the name field. ``since`` is the start of counting, or the last success. ``admitted_at`` is when a slowed account
-    was last admitted.
+    Web processes share the counts. ``key`` is a keyed hash, because people type passwords into the name field.
+    ``since`` is the start of counting, or the last success. ``admitted_at`` is the last sign-in of a slowed account.
     """
 
     class Kind(models.TextChoices):

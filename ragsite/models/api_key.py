@@ -33,8 +33,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 class ApiKey(models.Model):
     """A program's credentials for the API: some of its user's rights, under a name.
 
-    The key is shown once. Its SHA-256 suffices, because 256 random bits cannot be guessed, whatever the hash. Lists and
-    the audit log show the part ``public_id``.
+    The key is shown once. SHA-256 suffices for 256 random bits. Lists and the audit log show ``public_id``.
     """
 
     # Only a newly issued key has its secret.

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditPerson(models.Model):
-    """A person in the audit log. Only this row has the name, so that it can be replaced without changing entries.
+    """A person in the audit log. The name is stored only here, so that it can be replaced.
 
     ``user_id`` is no foreign key, because entries outlive the account. It is empty for an erased person.
     """
@@ -26,8 +26,8 @@ class AuditPerson(models.Model):
 class AuditEntry(models.Model):
     """One recorded action. The database refuses changes to entries, and deletions before AUDIT_DAYS.
 
-    An entry contains no text of a document, a question or an answer. ``object_person`` is the changed account, or the
-    owner of the object.
+    It contains no text of a document, a question or an answer. ``object_person`` is the changed account, or the owner
+    of the object.
     """
 
     class Via(models.TextChoices):

@@ -50,7 +50,7 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
 def _origin() -> dict[str, Any]:
     """Return the fields actor, key, via and address of an entry.
 
-    They are read when the entry is written, because an API view authenticates after the middleware.
+    An API view authenticates after the middleware, so they are read now.
     """
     context = logs.current()
     request = context.request
@@ -70,7 +70,6 @@ def _id(subject: Model | None) -> str:
 
 
 def person_of(user: Any) -> AuditPerson | None:
-    """Return the user's row in the log, with the current name, or None for a visitor."""
     if user is None or user.pk is None:
         return None
     name = user.get_username()[:200]
@@ -102,8 +101,8 @@ def _concerned(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# These actions are recorded once in this time per person, object and address: an open page reloads again and again, and
-# HTTP Basic sends the password with each request.
+# The action is recorded once in this time per person, object and address: open pages reload, and HTTP Basic sends the
+# password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -149,7 +148,6 @@ def _happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete entries older than AUDIT_DAYS, and persons without an entry."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():

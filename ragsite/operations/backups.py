@@ -80,7 +80,6 @@ def _working_in(*folders: Path) -> Iterator[list[Path]]:
 
 
 def remove_leftovers() -> None:
-    """Remove files of killed backups and restores from DATA_DIR, unless another one runs."""
     with contextlib.suppress(BackupError), _working_in():
         pass
 
@@ -177,9 +176,8 @@ def _on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     """Restore the backup, and migrate the database of an older release.
 
-    Existing data are replaced only with ``replace``. The site does not change before the new database is complete;
-    afterwards it does not start before files and migrations are done, which another restore can finish. Raises:
-    BackupError.
+    Existing data are replaced only with ``replace``. The site changes once the new database is complete; afterwards it
+    starts only when files and migrations are done, which another restore can finish. Raises: BackupError.
     """
     _refuse_citus()
     try:

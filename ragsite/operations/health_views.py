@@ -1,7 +1,7 @@
 """Health endpoints: whether the process is alive, whether the site can answer, and its counters.
 
-`/readyz` returns 200 while questions can be answered; it lists other faults under `degraded`. It answers within two
-seconds, even if a server hangs. Its sentences are public; the log has the errors.
+`/readyz` returns 200 while questions can be answered; other faults are under `degraded`. It answers within two seconds,
+even if a server hangs. Its sentences are public; the log has the errors.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return the counters of all web processes of this machine, for Prometheus."""
     try:
         if not _may_see_metrics(request):
             raise PermissionDenied("Metrics are for this machine, staff, and their keys with the scope `admin`.")

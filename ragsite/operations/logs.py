@@ -45,10 +45,7 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, Any]:
-        """Return the available fields.
-
-        A log line must not query the database, so the user appears after its loading.
-        """
+        """Return the available fields. The user appears once loaded: a log line must not query the database."""
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
             user = getattr(self.request, "_acached_user", None)
@@ -150,8 +147,8 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# The product's own messages contain no texts of users. Messages of libraries may quote input after the first line (a
-# database its row, a validator its input), so messages are cut at the first line.
+# Messages of libraries may quote input after the first line (a database its row, a validator its input), so messages
+# are cut there. The product's own messages contain no texts of users.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

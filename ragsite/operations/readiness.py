@@ -57,7 +57,6 @@ _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count"
 # Findings of expensive checks are kept for this time: a remote embedder may cost money per call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
-# The limit of each statement of a check, less than the deadline.
 STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
@@ -98,7 +97,7 @@ class Remembered:
 class CheckGroup:
     """Checks that depend on the same server, run one after another in one thread.
 
-    While a round hangs, later probes wait for it, so a group has at most one thread and one connection. ``hung`` is the
+    While a round hangs, later probes wait for it, so a group has at most one thread and connection. ``hung`` is the
     state of a check that does not answer. ``in_database`` sets a time-out for each statement.
     """
 
@@ -113,12 +112,10 @@ class CheckGroup:
         self._hung = hung
         self._in_database = in_database
         self._lock = threading.Lock()
-        # The findings of the last round grow while its thread runs.
         self._findings: dict[str, Finding] = {}
         self._thread: threading.Thread | None = None
 
     def begin(self) -> tuple[threading.Thread, dict[str, Finding]]:
-        """Return the thread of the current or a new round, and its findings so far."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
@@ -175,7 +172,6 @@ def dedicated_connection() -> BaseDatabaseWrapper:
     return made
 
 
-# Longer waits show a fault, or too few processes.
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
     "maintenance": timedelta(minutes=5),
@@ -236,7 +232,7 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # The schedule replans untried documents while they wait in the queue, so they wait since their arrival.
+    # The schedule replans untried documents in the queue, so their wait begins with their arrival.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
@@ -247,7 +243,7 @@ def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, A
     return counted.values_list("queue", "length", "since")
 
 
-# Older versions can corrupt an index. Much older ones cannot scan iteratively: filtered searches return no results.
+# Older versions can corrupt an index. Much older ones cannot scan iteratively: filters find no results.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
 # A job that waits longer shows that no worker runs: the schedule looks every 15 seconds.
@@ -441,7 +437,6 @@ def scheduler() -> Finding:
 
 
 def breakers() -> Finding:
-    """Report the servers that this process avoids because they failed repeatedly."""
     failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
     if failing:
         return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")

@@ -56,12 +56,10 @@ def remove() -> None:
 
 
 def forget_states_of(pid: int) -> None:
-    """Delete the gauges of an ended process; its counters stay."""
     mark_process_dead(pid, str(_folder))  # type: ignore[no-untyped-call]
 
 
 def registry() -> CollectorRegistry:
-    """Return the metrics of all processes together, or of this process if it counts alone."""
     if _folder is None:
         return REGISTRY
     together = CollectorRegistry()

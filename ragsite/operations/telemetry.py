@@ -61,7 +61,7 @@ class OpenTelemetrySpans:
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # The span has the pattern of the address: the address may contain a secret, and its query a question.
+        # The span has the address's pattern: the address may contain a secret, and its query a question.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")

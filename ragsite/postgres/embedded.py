@@ -60,7 +60,7 @@ class EmbeddedPostgres:
     def socket_dir(self) -> Path:
         """The socket's folder: in the data directory, or in the temporary folder if that path is unusable.
 
-        A path is unusable if it is too long, or has characters that confuse client libraries in a connection string.
+        Unusable paths are too long, or have characters that confuse client libraries in a connection string.
         """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
@@ -100,7 +100,6 @@ class EmbeddedPostgres:
             self.ensure_guarded()
 
     def release(self) -> None:
-        """Stop counting this process as a user. The last user stops the server."""
         # A forked child shares its parent's lock and must not give it up.
         if self._users_file is None or self._user_pid != os.getpid():
             return
@@ -150,8 +149,8 @@ class EmbeddedPostgres:
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
         self._write_configuration(user)
-        # The lock file survives a kill -9. If its process id now belongs to another program, PostgreSQL would take that
-        # program for itself and refuse to start.
+        # After a kill -9, the id in the lock file may belong to another program, which PostgreSQL would take for
+        # itself.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
         psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
@@ -274,8 +273,8 @@ class EmbeddedPostgres:
     def _buffers_mib(self, memory_mib: int) -> int:
         """Return a buffer size for all stored data, up to a quarter of the memory.
 
-        It halves the search time in a million passages. A small site gets less, because the list of buffers takes 1 MiB
-        of each 64.
+        It halves the search time in a million passages. Small sites need less: the list of buffers takes 1 MiB of each
+        64.
         """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20

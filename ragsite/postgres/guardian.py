@@ -1,7 +1,7 @@
 """Wait until the embedded PostgreSQL has no user left, however the last one ended, and stop it.
 
 It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``, started by a process that may be killed at any time. It
-imports little, so that it is small and the kernel does not end it when memory runs out.
+imports little: the kernel does not end a small process when memory runs out.
 """
 
 from __future__ import annotations

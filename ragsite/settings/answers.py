@@ -18,7 +18,6 @@ ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
 # The share of running and waiting answers per caller: an account, or an address without one.
 CALLER_SHARE = 0.25
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
-# Origins whose pages may show the widget. They become part of a policy header.
 WIDGET_SITES = env.names("WIDGET_SITES")
 for _site in WIDGET_SITES:
     if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", _site):
@@ -31,8 +30,8 @@ CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
 # A changed document, model, profile or release ends it sooner; "Ask again" bypasses it.
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Rules judge every answer in the background at no cost, and a language model too if it is named here. It has its own
-# setting, because a model that judges its own answers flatters itself.
+# Rules judge every answer at no cost; a language model named here judges too. The setting is separate, because a model
+# that judges its own answers flatters itself.
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")

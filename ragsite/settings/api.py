@@ -13,7 +13,6 @@ ASK_RATE = env.text("ASK_RATE", "60/min")
 if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
     raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
 _questions, _period = int(_rate[1]), _rate[2]
-# For the whole API, including OpenAI's protocol.
 API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -39,7 +38,6 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Ragsite API",
     "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
     "VERSION": "1",
-    # The groups of the reference, in this order; each view names its own.
     "TAGS": [
         {"name": "Answers", "description": "Ask, read, follow and rate answers."},
         {"name": "Conversations", "description": "The caller's conversations."},

@@ -40,7 +40,6 @@ DOCUMENT_MAX_PASSAGES = 50_000
 DOCUMENT_GROUPS_KEY = "groups"
 # Refuse files if a guard of the sandbox is missing.
 SANDBOX_REQUIRED = env.flag("SANDBOX_REQUIRED", False)
-# The limits of the separate process that reads one file.
 EXTRACTION_MEMORY_MIB = 1024
 EXTRACTION_SECONDS = 60.0
 # Languages for OCR of pages that are pictures, by Tesseract's names; off: no OCR.

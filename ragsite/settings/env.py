@@ -91,7 +91,6 @@ def mail_server(name: str) -> tuple[str, int, str, str]:
 
 
 def kept_secret_key(data_dir: Path) -> str:
-    """Return the secret key of the data directory, created at first use."""
     path = data_dir / "secret_key"
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -105,7 +104,6 @@ def kept_secret_key(data_dir: Path) -> str:
 
 
 def database_parameters(url: str) -> dict[str, Any]:
-    """Convert a libpq URL, with options such as sslmode, to Django's database settings."""
     parts = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     return {
         "NAME": parts.pop("dbname", "ragsite"),
@@ -119,5 +117,4 @@ def database_parameters(url: str) -> dict[str, Any]:
 
 if flag("RAGSITE_DOTENV", True):
     load_dotenv(BASE_DIR / ".env")
-# The folder for all data of the site.
 DATA_DIR = Path(text("DATA_DIR", str(BASE_DIR / "var"))).resolve()

@@ -6,7 +6,6 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# Maps each replacement to the settings that it replaces.
 _NOW = {
     "it has a fixed value": """
         ANSWERS_WAITING ANSWER_CACHE_SECONDS CALLER_SHARE CHAT_INJECTION_CHECK CHAT_MODEL_TOOLS CROSS_ENCODER_PRECISION

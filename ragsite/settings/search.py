@@ -103,14 +103,12 @@ if RERANK_URL:
         model=RERANK_MODEL,
         api=env.text("RERANK_API", "auto"),
     )
-# Searches use these values until a profile is published in the admin.
 RETRIEVAL_DEFAULT_METHOD = "zscore"
 RETRIEVAL_TOP_K = 8
 RETRIEVAL_DEPTH = 50
 RETRIEVAL_RERANKER = "none"
 # False leaves only vector search, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
-# A slower retriever is left out.
 RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
 # Robertson and Zaragoza, 2009. Passages keep the weights they were stored with until `manage.py reconcile --repair`.
 BM25_K1, BM25_B = env.two_numbers("BM25", 1.2, 0.75)

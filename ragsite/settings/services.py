@@ -51,8 +51,7 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         # pgmq finds no socket in a URL, so the parameters are keywords.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        # A worker polls its queues in turn, without blocking in one while another has work. Four polls a second would
-        # take 3.6 % of a core of an idle site.
+        # Blocking in one queue would delay the others. Four polls a second would take 3.6 % of a core of an idle site.
         "wait_time_seconds": 0,
         "polling_interval": 0.5,
         "pool_size": 4,
@@ -95,7 +94,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
-    # Expired tasks are skipped, since the next one does the same. Clocks of machines differ by minutes, so it is long.
+    # Expired tasks are skipped, since the next one does the same. Clocks of machines differ by minutes.
     _entry["options"] = {"expires": 900.0}
 
 # Traces go there over OTLP; the exporter reads OpenTelemetry's other variables.

@@ -58,7 +58,7 @@ class Command(MeasuringCommand, PreparedCommand):
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
         check_depth()
-        # All sets are read first, so that a misspelt folder fails at once, not after an hour.
+        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
         configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
         runs = []

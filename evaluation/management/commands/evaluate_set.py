@@ -75,7 +75,6 @@ class Command(PreparedCommand):
                 measured = run_execution.measure(run.pk, lambda asked, total: bar.show(label, asked, total))
                 run.refresh_from_db()
                 if measured is not None and run.error and not run.is_finished:
-                    # The caller decides about another attempt.
                     raise EvaluationError(run.error)
                 if measured is None:
                     time.sleep(WAIT_SECONDS)

@@ -52,7 +52,7 @@ class Command(BaseCommand):
             embedded.acquire()
         if trouble := interrupted_restore():
             raise CommandError(trouble)
-        # A child prepares, so that modules needed only for it (models, readers of files) are freed with the child.
+        # A child prepares, so that modules needed only for it (models, readers of files) leave memory.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare)
