@@ -71,7 +71,7 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     documents = tuple(_read_corpus(folder / CORPUS))
     if not documents:
         raise UnreadableTestSet(f"{folder / CORPUS} holds no document.")
-    path = _judgements_file(folder, judgements)
+    path = _find_judgements_file(folder, judgements)
     grades = _read_judgements(path)
     queries = tuple(
         JudgedQuery(query, text, grades[query])
@@ -82,10 +82,10 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
         raise UnreadableTestSet(f"{path} judges no document relevant to any query of {folder / QUERIES}.")
     known = {document.id for document in documents}
     unknown = sum(document not in known for query in queries for document, grade in query.grades.items() if grade > 0)
-    return TestSet(folder.resolve().name, documents, queries, _language(folder / DESCRIPTION), unknown)
+    return TestSet(folder.resolve().name, documents, queries, _read_language(folder / DESCRIPTION), unknown)
 
 
-def _judgements_file(folder: Path, named: Path | None) -> Path:
+def _find_judgements_file(folder: Path, named: Path | None) -> Path:
     candidates = [named, folder / named] if named is not None else [folder / name for name in JUDGEMENTS]
     found = next((path for path in candidates if path.is_file()), None)
     if found is None:
@@ -143,7 +143,7 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _language(path: Path) -> str:
+def _read_language(path: Path) -> str:
     if not path.is_file():
         return ""
     with naming(str(path)):

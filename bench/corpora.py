@@ -65,7 +65,7 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
     documents are cut like uploaded text. The collection is not public. One transaction loads it.
     """
     collection, _ = Collection.objects.update_or_create(
-        slug=_slug(test_set.name, chunked),
+        slug=_make_slug(test_set.name, chunked),
         defaults={"text_search_configuration": configuration},
         create_defaults={
             "name": f"Test set {test_set.name}{', chunked' if chunked else ''}"[:200],
@@ -80,25 +80,25 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
     if _is_loaded(collection, test_set.documents, made_by, embedder):
         return collection
     code = next((code for code, name in CONFIGURATION_BY_CODE.items() if name == configuration), "")
-    cut = _chunks if chunked else _one_chunk
+    cut = _cut_into_chunks if chunked else _make_one_chunk
     prepared = []
     for done, document in enumerate(test_set.documents):
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
-        prepared.append(_prepared(document, code, made_by, cut))
-    prepared = _with_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
-    replace_documents(collection, _told(prepared, f"{test_set.name}: writing", report), embedder)
+        prepared.append(_prepare(document, code, made_by, cut))
+    prepared = _add_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
+    replace_documents(collection, _report_each(prepared, f"{test_set.name}: writing", report), embedder)
     settle()
     return collection
 
 
-def _slug(name: str, chunked: bool) -> str:
+def _make_slug(name: str, chunked: bool) -> str:
     # Sets with equal slugs replace each other in one collection.
     start, end = "beir-", "-chunked" if chunked else ""
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 
 
-def _fingerprint(document: CorpusDocument) -> str:
+def _hash_document(document: CorpusDocument) -> str:
     return hashlib.sha256(f"{document.title}\x00{document.text}".encode()).hexdigest()
 
 
@@ -106,13 +106,13 @@ def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made
     """Return whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
     texts = DocumentText.objects.filter(document__collection=collection)
     stored = texts.values_list("document__source", "content_hash", "recipe")
-    if set(stored) != {(document.id, _fingerprint(document), made_by) for document in documents}:
+    if set(stored) != {(document.id, _hash_document(document), made_by) for document in documents}:
         return False
     promised = Document.objects.filter(collection=collection).values_list("chunk_count", flat=True)
     return is_whole(collection, embedder, sum(promised))
 
 
-def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
+def _prepare(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
     return NewDocument(
@@ -120,13 +120,13 @@ def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) 
         title=title,
         language=language,
         text=text,
-        content_hash=_fingerprint(document),
+        content_hash=_hash_document(document),
         index_fingerprint=made_by,
         chunks=chunks,
     )
 
 
-def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
+def _make_one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
     if not title and not text.strip():
         return text, ()
     content = text[:ONE_CHUNK_CHARACTERS]
@@ -144,7 +144,7 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
     return text, (chunk,)
 
 
-def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
+def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
     """Return the chunks that ingestion makes of an uploaded text file, or none if it rejects the file."""
     try:
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
@@ -177,7 +177,7 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
     return extracted.text, tuple(chunks)
 
 
-def _with_vectors(
+def _add_vectors(
     collection: Collection,
     documents: Sequence[NewDocument],
     embedder: Embedder,
@@ -211,7 +211,7 @@ def _with_vectors(
     ]
 
 
-def _told(documents: Sequence[NewDocument], what: str, report: Report) -> Iterator[NewDocument]:
+def _report_each(documents: Sequence[NewDocument], what: str, report: Report) -> Iterator[NewDocument]:
     for number, document in enumerate(documents):
         report(what, number, len(documents))
         yield document

@@ -38,12 +38,12 @@ def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
     The share ``traffic_share`` of the visitors takes part. A larger share keeps earlier arms. An empty subject has no
     arm.
     """
-    if not subject or _uniform(salt, "traffic", subject) >= traffic_share:
+    if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
-    return Arm.TREATMENT if _uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
+    return Arm.TREATMENT if _draw_uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
 
 
-def _uniform(salt: str, purpose: str, subject: str) -> float:
+def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
     """Return a uniform number in [0, 1) with the 53 bits of a float."""
     digest = hashlib.blake2b("\0".join((purpose, salt, subject)).encode(), digest_size=16).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53

@@ -48,13 +48,13 @@ def line_chart(
     groups: list[list[dict[str, Any]]] = [[] for _ in labels]
     for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
         for is_known, run in groupby(range(len(labels)), key=lambda index: values[index] is not None):
-            points = [(index, places[index], _height(values[index] or 0.0, axis)) for index in run]
+            points = [(index, places[index], _compute_height(values[index] or 0.0, axis)) for index in run]
             if is_known and len(points) > 1:
                 lines.append((" ".join(f"{x:.2f},{y:.2f}" for _, x, y in points), colour))
             for index, x, y in points if is_known else ():
                 tip = f"{labels[index]}: {number(values[index] or 0.0)} ({name})"
                 groups[index].append({"cx": f"{x:.2f}", "cy": f"{y:.2f}", "tip": tip, "colour": colour})
-    return {**_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
+    return {**_draw_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
 
 
 def stacked_bars(
@@ -72,13 +72,13 @@ def stacked_bars(
         below, column = 0.0, []
         for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
             if value := values[index]:
-                top = _height(below + value, axis)
+                top = _compute_height(below + value, axis)
                 column.append(
                     {
                         "x": f"{LEFT + (index + 0.09) * slot:.2f}",
                         "width": f"{slot * 0.82:.2f}",
                         "y": f"{top:.2f}",
-                        "height": f"{_height(below, axis) - top:.2f}",
+                        "height": f"{_compute_height(below, axis) - top:.2f}",
                         "tip": f"{label}: {number(value)} ({name})",
                         "colour": "chart-low" if index < low else colour,
                     }
@@ -86,14 +86,14 @@ def stacked_bars(
                 below += value
         groups.append(column)
     places = [LEFT + (index + 0.5) * slot for index in range(len(labels))]
-    return {**_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
+    return {**_draw_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
 
 
-def _height(value: float, axis: Sequence[float]) -> float:
+def _compute_height(value: float, axis: Sequence[float]) -> float:
     return BOTTOM - (BOTTOM - TOP) * value / axis[-1]
 
 
-def _frame(
+def _draw_frame(
     labels: Sequence[str],
     series: Series,
     number: Number,
@@ -105,7 +105,10 @@ def _frame(
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return {
         "role": "group" if links and any(links) else "img",
-        "ticks": [(f"{_height(tick, axis):.2f}", f"{_height(tick, axis) + 4:.2f}", number(tick)) for tick in axis],
+        "ticks": [
+            (f"{_compute_height(tick, axis):.2f}", f"{_compute_height(tick, axis) + 4:.2f}", number(tick))
+            for tick in axis
+        ],
         # At most six labels, evenly spaced. Labels at the right edge end inside the drawing.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],

@@ -73,12 +73,12 @@ def grade(
     if expected.refusal:
         return Grade(MOST_POINTS if refused else 0, (), (), length)
     page = _normalize("\n".join([readable, *beside]))
-    is_on_page = bool(expected.must) and all(_holds(page, each) for each in expected.must)
+    is_on_page = bool(expected.must) and all(_contains(page, each) for each in expected.must)
     if refused:
         return Grade(int(is_on_page), expected.must, (), length, is_on_page=is_on_page)
     words = _normalize(readable)
-    missing = tuple(each for each in expected.must if not _holds(words, each))
-    forbidden = tuple(each for each in expected.must_not if _holds(words, each))
+    missing = tuple(each for each in expected.must if not _contains(words, each))
+    forbidden = tuple(each for each in expected.must_not if _contains(words, each))
     is_too_long = expected.longest is not None and length > expected.longest
     is_far_too_long = expected.longest is not None and length > TOLERATED_LENGTHS * expected.longest
     if not missing and not forbidden and not is_far_too_long:
@@ -92,16 +92,16 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
     return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
 
 
-def _holds(words: str, alternatives: str) -> bool:
+def _contains(words: str, alternatives: str) -> bool:
     """Return whether the normalized words contain one of the alternatives.
 
     It begins at the beginning of a word, and its last word may be longer. A number is a whole number.
     """
-    return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
+    return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
 
 @lru_cache(maxsize=4096)
-def _pattern(alternative: str) -> re.Pattern[str]:
+def _compile_pattern(alternative: str) -> re.Pattern[str]:
     before = after = ""
     if alternative[0].isdigit():
         before = r"(?<!\w)(?<!\d[.,])"

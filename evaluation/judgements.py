@@ -212,20 +212,20 @@ def case_of(answer: Answer) -> Case:
     return Case(
         question=answer.standing_alone,
         answer=answer.text,
-        sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
+        sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
         # None means that the text itself shows its markers.
-        markers=_markers_of(answer) or None,
+        markers=_load_markers(answer) or None,
     )
 
 
-def _markers_of(answer: Answer) -> tuple[Marker, ...]:
+def _load_markers(answer: Answer) -> tuple[Marker, ...]:
     cited = answer.citations.order_by("marker_start").values_list("marker", "marker_start", "marker_end")
     return tuple(Marker(*each) for each in cited)
 
 
-def _source(saved: Mapping[str, Any]) -> ContextSource:
+def _read_source(saved: Mapping[str, Any]) -> ContextSource:
     """Rebuild the source from its stored form (``chat.streaming.payloads.source``), as a block of one passage."""
     passage = Passage(
         chunk_id=saved["chunk_id"],

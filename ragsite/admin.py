@@ -159,7 +159,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         return ", ".join(key.scopes)
 
 
-def _last_administrator() -> str:
+def _get_last_administrator_message() -> str:
     return _t("This is the last administrator who can sign in with a password. Make another one first.")
 
 
@@ -169,7 +169,7 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
         is_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
         # The form has not changed the row yet.
         if not is_administrator and is_last_local_administrator(self.instance):
-            raise ValidationError(_last_administrator())
+            raise ValidationError(_get_last_administrator_message())
         return cleaned
 
 
@@ -177,7 +177,7 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("set_usable_password") is False and is_last_local_administrator(self.user):
-            raise ValidationError(_last_administrator())
+            raise ValidationError(_get_last_administrator_message())
         return cleaned
 
 
@@ -214,19 +214,19 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
         keys = [user.pk for user in users]
         administrators = local_administrators()
         is_last = administrators.filter(pk__in=keys).exists() and not administrators.exclude(pk__in=keys).exists()
-        return [str(user) for user in users], counts, missing, [_last_administrator()] if is_last else []
+        return [str(user) for user in users], counts, missing, [_get_last_administrator_message()] if is_last else []
 
     def has_superuser_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
     @admin.action(description=_("Export the person's data (JSON)"), permissions=["superuser"])
     def export_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
-        user = self._one(request, users)
+        user = self._get_one(request, users)
         return None if user is None else person_file(user, f"person-{user.pk}.json")
 
     @admin.action(description=_("Erase the person and their data"), permissions=["superuser"])
     def erase_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
-        user = self._one(request, users)
+        user = self._get_one(request, users)
         if user is None:
             return None
         if user.pk == request.user.pk:
@@ -248,7 +248,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The person is erased."))
         return None
 
-    def _one(self, request: HttpRequest, users: QuerySet[User]) -> User | None:
+    def _get_one(self, request: HttpRequest, users: QuerySet[User]) -> User | None:
         chosen = list(users[:2])
         if len(chosen) == 1:
             return chosen[0]

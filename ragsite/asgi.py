@@ -42,22 +42,22 @@ class _Handler(ASGIHandler):
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
             # Django reads the whole body before it sends anything.
-            await self.send_response(_refusal(scope, 413, str(error)), send)
+            await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
         hosts = sum(name == b"host" for name, _value in scope["headers"])
         if hosts > 1 or (not hosts and scope["http_version"] == "1.1"):
-            return None, _refusal(scope, 400, "The request must name its host, once.")
+            return None, _make_refusal(scope, 400, "The request must name its host, once.")
         parsed = (value for name, value in scope["headers"] if name in (b"content-type", b"accept"))
         if any(map(_NAMES_AN_ENCODING.search, parsed)):
-            return None, _refusal(scope, 400, "A parameter of a header must not name an encoding.")
+            return None, _make_refusal(scope, 400, "A parameter of a header must not name an encoding.")
         request, refused = super().create_request(add_content_length(scope, body_file), body_file)
         if request is None or not request.encoding or codec_of(codecs.lookup(request.encoding).name):
             return request, refused
-        return None, _refusal(scope, 400, "The charset in the Content-Type is not one of text.")
+        return None, _make_refusal(scope, 400, "The charset in the Content-Type is not one of text.")
 
 
-def _refusal(scope: Mapping[str, Any], status: int, sentence: str) -> HttpResponse:
+def _make_refusal(scope: Mapping[str, Any], status: int, sentence: str) -> HttpResponse:
     content_type = "text/plain; charset=utf-8"
     return refusal(scope["path"], status, sentence, lambda: HttpResponse(sentence, content_type, status))
 

@@ -50,7 +50,9 @@ def index(request: HttpRequest) -> HttpResponse:
     found.sort(key=lambda one: one[0])
     context = {
         "chapters": chapters().values(),
-        "found": [(chapter, heading, _excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]],
+        "found": [
+            (chapter, heading, _make_excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]
+        ],
         "wanted": request.GET.get("q", ""),
         "handbook": Collection.objects.readable_by(request.user).filter(slug=SEARCHED_BY_NAME).first(),
     }
@@ -76,12 +78,12 @@ def chapters() -> dict[str, Chapter]:
             if path.suffix == ".html" and (root := parse_html(text, path.name)) is not None:
                 text = convert_html(root)
             slug = path.stem.partition("-")[2]
-            found[slug] = _chapter(slug, text)
-        found["settings"] = _chapter("settings", _settings_text())
+            found[slug] = _make_chapter(slug, text)
+        found["settings"] = _make_chapter("settings", _read_settings_text())
     return found
 
 
-def _chapter(slug: str, text: str) -> Chapter:
+def _make_chapter(slug: str, text: str) -> Chapter:
     sections, _blocks = parse_structure(text)
     ends = [*(section.start for section in sections[1:]), len(text)]
     below = [
@@ -96,14 +98,14 @@ def _chapter(slug: str, text: str) -> Chapter:
     return Chapter(slug, headings[0].title, tuple(zip(headings, below, strict=True)), mark_safe(html))  # noqa: S308
 
 
-def _settings_text() -> str:
+def _read_settings_text() -> str:
     parts = _SETTINGS_HEADING.split((settings.BASE_DIR / ".env.example").read_text(encoding="utf-8"))
     above = parts[0].strip().lstrip("# ")
     blocks = [f"## {title}\n\n```\n{lines.strip()}\n```" for title, lines in zip(parts[1::2], parts[2::2], strict=True)]
     return "\n\n".join(["# Settings", above, *blocks]) + "\n"
 
 
-def _excerpt(text: str, words: list[str]) -> str:
+def _make_excerpt(text: str, words: list[str]) -> str:
     at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
     start = max(0, at - _EXCERPT_CHARACTERS // 3)
     cut = text[start : start + _EXCERPT_CHARACTERS]

@@ -43,7 +43,7 @@ class KeyFile:
         plain = plain_title(title)
         if self.titles:
             return plain in self.titles
-        return set(plain_title(_stem(self.name)).split()) <= set(plain.split())
+        return set(plain_title(_strip_file_name(self.name)).split()) <= set(plain.split())
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        return _mean(each.points for each in self.of(kind=kind, corpus=corpus))
+        return _compute_mean(each.points for each in self.of(kind=kind, corpus=corpus))
 
     def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
         return [
@@ -136,13 +136,13 @@ class GradedRun:
     def shares(self) -> dict[str, Interval | None]:
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
-            "zeros": _mean(each.points == 0 for each in self.replies),
-            "near_misses_refused": _mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
-            "off_topic_refused": _mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
-            "wrongly_refused": _mean(each.reply.refused for each in answerable),
-            "on_page": _mean(each.grade.is_on_page for each in answerable),
-            "too_long": _mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
-            "failed": _mean(bool(each.reply.error) for each in self.replies),
+            "zeros": _compute_mean(each.points == 0 for each in self.replies),
+            "near_misses_refused": _compute_mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
+            "off_topic_refused": _compute_mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
+            "wrongly_refused": _compute_mean(each.reply.refused for each in answerable),
+            "on_page": _compute_mean(each.grade.is_on_page for each in answerable),
+            "too_long": _compute_mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
+            "failed": _compute_mean(bool(each.reply.error) for each in self.replies),
         }
 
     def seconds(self) -> Percentiles | None:
@@ -169,7 +169,7 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
         with naming(where):
-            question = _question(where, row, path.parent)
+            question = _read_question(where, row, path.parent)
         if question.id in questions:
             raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')
         if question.after and question.after not in questions:
@@ -186,25 +186,25 @@ def plain_title(title: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 
 
-def _question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
+def _read_question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
     refusal = row["must"] == REFUSE
     expected = read_expectations(where, {**row, "must": []} if refusal else row, refusal=refusal)
     if not refusal and not expected.must:
         raise UnreadableTestSet(f'{where}, says nothing that the answer "must" hold.')
     corpus, key = row.get("corpus", ""), row.get("key", "")
     names = _FILES.search(key)
-    files = tuple(_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
+    files = tuple(_find_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
     return GradedQuestion(
         row["id"], corpus, row.get("collection", corpus), row["question"], row["kind"], expected,
         row.get("after", ""), key, files,
     )  # fmt: skip
 
 
-def _key_file(folder: Path, name: str) -> KeyFile:
+def _find_key_file(folder: Path, name: str) -> KeyFile:
     path = folder / name
     if not path.is_file():
         return KeyFile(name)
-    titles = {_stem(name), Path(name).name}
+    titles = {_strip_file_name(name), Path(name).name}
     if path.suffix == ".md":
         # Possible titles are the title of the front matter and the first heading.
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
@@ -213,7 +213,7 @@ def _key_file(folder: Path, name: str) -> KeyFile:
     return KeyFile(name, frozenset(filter(None, map(plain_title, titles))))
 
 
-def _stem(name: str) -> str:
+def _strip_file_name(name: str) -> str:
     return _NUMBER.sub("", Path(name).stem)
 
 
@@ -221,7 +221,7 @@ def _is_complete(graded: GradedReply) -> bool:
     return graded.grade.is_complete and not graded.reply.refused and not graded.reply.error
 
 
-def _mean(values: Iterable[float]) -> Interval | None:
+def _compute_mean(values: Iterable[float]) -> Interval | None:
     listed: Sequence[float] = list(values)
     return mean_interval(listed) if listed else None
 

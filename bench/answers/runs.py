@@ -62,15 +62,15 @@ class AnswerRun:
         answered = [outcome for outcome in answerable if not outcome.refused]
         cited = [outcome for outcome in answered if outcome.quotes]
         figures: dict[str, Interval | None] = {
-            "answered": _mean([not outcome.refused for outcome in answerable]),
-            "answer_in_sources": _mean([outcome.in_sources for outcome in answerable]),
-            "citation_precision": _mean([_share(outcome.quotes) for outcome in cited]),
-            "citation_recall": _mean([any(outcome.quotes) for outcome in answerable]),
+            "answered": _compute_mean([not outcome.refused for outcome in answerable]),
+            "answer_in_sources": _compute_mean([outcome.in_sources for outcome in answerable]),
+            "citation_precision": _compute_mean([_compute_share(outcome.quotes) for outcome in cited]),
+            "citation_recall": _compute_mean([any(outcome.quotes) for outcome in answerable]),
         }
         wrongly = [outcome.refused for outcome in answerable]
         for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
             rightly = [outcome.refused for outcome in self.of(kind)]
-            figures[f"refusal_recall_{kind}"] = _mean(rightly)
+            figures[f"refusal_recall_{kind}"] = _compute_mean(rightly)
             figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
         return figures
 
@@ -133,9 +133,9 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     )
 
 
-def _mean(values: Sequence[float]) -> Interval | None:
+def _compute_mean(values: Sequence[float]) -> Interval | None:
     return mean_interval(values) if values else None
 
 
-def _share(flags: Sequence[bool]) -> float:
+def _compute_share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags)

@@ -96,12 +96,12 @@ class Killer:
             case "web":
                 return self._site.is_alive()
             case "worker" | "worker child":
-                return self._reads_since(killed_at)
+                return self._has_read_since(killed_at)
             case "postgres" | "serve":
-                return self._reads_since(killed_at) and self._site.is_ready()
+                return self._has_read_since(killed_at) and self._site.is_ready()
         return True
 
-    def _reads_since(self, moment: float) -> bool:
+    def _has_read_since(self, moment: float) -> bool:
         """Return whether a document was leased since then. The other embedder's vectors prevent reading."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
@@ -231,7 +231,7 @@ def main() -> None:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
-    print(_table(result))
+    print(_format_table(result))
     print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
     print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
     print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
@@ -244,7 +244,7 @@ def main() -> None:
     raise SystemExit(1 if result.violations else 0)
 
 
-def _table(result: Result) -> str:
+def _format_table(result: Result) -> str:
     rows = []
     for kind in KINDS:
         measured = result.recoveries[kind]

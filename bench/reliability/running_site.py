@@ -107,9 +107,9 @@ class RunningSite:
         if role == "serve":
             return [psutil.Process(self.serve.pid)] if self.serve is not None and self.serve.poll() is None else []
         if role == "postgres":
-            return self._postmasters()
+            return self._find_postmasters()
         if role == "worker child":
-            return [child for worker in self.find("worker") for child in _children(worker)]
+            return [child for worker in self.find("worker") for child in _list_children(worker)]
         found = {
             process.pid: process
             for process in psutil.process_iter(["name", "ppid", "environ"])
@@ -119,7 +119,7 @@ class RunningSite:
         # Forks have the name of their parent, or a longer one.
         return [process for process in found.values() if process.info["ppid"] not in found]
 
-    def _postmasters(self) -> list[psutil.Process]:
+    def _find_postmasters(self) -> list[psutil.Process]:
         try:
             pid = int((self.postgres.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
             process = psutil.Process(pid)
@@ -207,7 +207,7 @@ def _connect(site: RunningSite) -> None:
     django.setup()
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
+def _list_children(process: psutil.Process) -> list[psutil.Process]:
     try:
         return list(process.children())
     except psutil.Error:

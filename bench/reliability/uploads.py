@@ -34,9 +34,9 @@ class Uploads:
 
     def measure(self, number: int = UPLOADS) -> list[float]:
         """Return the seconds of each upload, from the first byte of the request until it can be searched."""
-        return [self._one() for _ in range(number)]
+        return [self._measure_one() for _ in range(number)]
 
-    def _one(self) -> float:
+    def _measure_one(self) -> float:
         from retrieval.models import Document
 
         self._number += 1

@@ -71,15 +71,15 @@ class StageClock:
         return _Open(name, time.thread_time())
 
     def enter(self, span: _Open) -> _Open:
-        self._stack().append(span)
+        self._get_stack().append(span)
         return span
 
     def leave(self, token: _Open) -> None:
-        self._stack().remove(token)
+        self._get_stack().remove(token)
 
     def end(self, span: _Open, failure: str) -> None:
         taken = time.thread_time() - span.began
-        if stack := self._stack():
+        if stack := self._get_stack():
             stack[-1].within += taken
         with self._lock:
             self.seconds[span.name] = self.seconds.get(span.name, 0.0) + max(0.0, taken - span.within)
@@ -87,7 +87,7 @@ class StageClock:
     def annotate(self, attributes: dict[str, tracing.Attribute]) -> None:
         """Ignore the attributes."""
 
-    def _stack(self) -> list[_Open]:
+    def _get_stack(self) -> list[_Open]:
         if not hasattr(self._local, "stack"):
             self._local.stack = []
         stack: list[_Open] = self._local.stack
@@ -99,7 +99,7 @@ def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
 
     Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection closed to visitors.
     """
-    result = StageRun(reference_ms=_reference_ms())
+    result = StageRun(reference_ms=_measure_reference_ms())
     filters = filters_for(AnonymousUser(), collection)
     for number, question in enumerate(questions):
         report("asking", number, len(questions))
@@ -123,7 +123,7 @@ def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
     return result
 
 
-def _reference_ms() -> float:
+def _measure_reference_ms() -> float:
     taken = []
     for number in range(REFERENCE_ROUNDS):
         began = time.process_time()

@@ -59,11 +59,11 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         build_index(embedder)  # an interrupted run may have dropped it
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
-    draw = corpus.vector_drawer(_embedded_samples(corpus, report))
+    draw = corpus.vector_drawer(_embed_samples(corpus, report))
     clear(collection)
     if not Chunk.objects.exists():
         drop_index(embedder)
-    replace_documents(collection, _documents(corpus, draw, made_by, report), embedder, exact=False)
+    replace_documents(collection, _make_documents(corpus, draw, made_by, report), embedder, exact=False)
     build_index(embedder)
     settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
@@ -75,7 +75,7 @@ def remove(collection: Collection) -> None:
     settle()
 
 
-def _documents(
+def _make_documents(
     corpus: SyntheticCorpus, draw: Callable[[Sequence[int]], Vectors], made_by: str, report: Report
 ) -> Iterator[NewDocument]:
     for number, document in enumerate(corpus.documents()):
@@ -83,11 +83,11 @@ def _documents(
         vectors = draw([passage.topic for passage in document.passages])
         text = BETWEEN_PASSAGES.join(passage.text for passage in document.passages)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        source, chunks = f"synthetic-{number:06d}", tuple(_chunks(document, vectors))
+        source, chunks = f"synthetic-{number:06d}", tuple(_make_chunks(document, vectors))
         yield NewDocument(source, document.title, "en", text, digest, made_by, chunks)
 
 
-def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]:
+def _make_chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]:
     start = 0
     for passage, vector in zip(document.passages, vectors, strict=True):
         end, headings = start + len(passage.text), (passage.heading,)
@@ -105,7 +105,7 @@ def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]
         start = end + len(BETWEEN_PASSAGES)
 
 
-def _embedded_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
+def _embed_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
     embedded = []
     for topic in range(texts.TOPICS):
         report("embedding samples", topic, texts.TOPICS)

@@ -104,9 +104,9 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
     for number, question in enumerate(asked[warm_up:]):
         report("references", number, questions)
         exact = _time_references(question, filters, number, result)
-        result.matching.append(_matching(question, filters))
+        result.matching.append(_count_matching(question, filters))
         result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
-    result.table_bytes = _table_bytes()
+    result.table_bytes = _measure_table_bytes()
     others = loaded.corpus.questions(ASKED)
     result.throughput = [_ask_at_once(number, others, filters) for number in askers]
     return result
@@ -152,10 +152,10 @@ def _time_parts(
 
 def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
-    tsquery = _tsquery(question, filters)
+    tsquery = _build_tsquery(question, filters)
 
     def ts_rank() -> None:
-        _rows(
+        _fetch_rows(
             "SELECT id, ts_rank(search_vector, %(query)s::tsquery) AS score FROM retrieval_chunk "
             "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery "
             "ORDER BY score DESC, id LIMIT %(depth)s",
@@ -197,30 +197,30 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
     return result
 
 
-def _tsquery(question: str, filters: SearchFilters) -> str:
+def _build_tsquery(question: str, filters: SearchFilters) -> str:
     """Return the lexical retriever's condition, which matches no row if all words are unknown."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 
 
-def _matching(question: str, filters: SearchFilters) -> int:
-    ((number,),) = _rows(
+def _count_matching(question: str, filters: SearchFilters) -> int:
+    ((number,),) = _fetch_rows(
         "SELECT count(*) FROM retrieval_chunk "
         "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery",
-        query=_tsquery(question, filters),
+        query=_build_tsquery(question, filters),
         collection=filters.collections[0],
     )
     return int(number)
 
 
-def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
+def _fetch_rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return list(cursor.fetchall())
 
 
-def _table_bytes() -> dict[str, int]:
-    rows = _rows(
+def _measure_table_bytes() -> dict[str, int]:
+    rows = _fetch_rows(
         "SELECT oid::regclass::text, pg_table_size(oid) AS size FROM pg_class WHERE relname = ANY(%(tables)s) "
         "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
         "WHERE indrelid = ANY(%(tables)s::regclass[]) ORDER BY size DESC",

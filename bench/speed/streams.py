@@ -112,19 +112,22 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
     ``quoted`` leaves out the model, to measure only the site's own work. Raises: EvaluationError if the web server does
     not start, UntrustworthyRun if no token was streamed.
     """
-    collection = _collection()
+    collection = _create_collection()
     try:
-        with slow_model(tokens, token_seconds) as model, _web("" if quoted else model.url) as (process, port):
+        with (
+            slow_model(tokens, token_seconds) as model,
+            _run_web_server("" if quoted else model.url) as (process, port),
+        ):
             _read(port, ["How heavy is the MX-9901?"], 0.0)
             with _Watch(process.pid) as watch:
                 before = watch.now()
-                readings = _read(port, _questions(streams), over_seconds)
+                readings = _read(port, _make_questions(streams), over_seconds)
                 peak, after = watch.peak(), watch.now()
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
-            vanished = _vanish(port, _questions(streams), over_seconds)
-            stopped_seconds = _until_stopped(model, collection)
+            vanished = _vanish(port, _make_questions(streams), over_seconds)
+            stopped_seconds = _wait_until_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
             settled = _Watch(process.pid).now()
             rows = Answer.objects.filter(collection=collection).values_list("status", flat=True)
@@ -134,7 +137,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
         _remove(collection)
 
 
-def _questions(streams: int) -> list[str]:
+def _make_questions(streams: int) -> list[str]:
     return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
 
 
@@ -208,7 +211,7 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
             writer.transport.abort()
 
 
-def _until_stopped(model: SlowModel, collection: Collection) -> float:
+def _wait_until_stopped(model: SlowModel, collection: Collection) -> float:
     started = time.monotonic()
     open_answers = Answer.objects.filter(
         collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
@@ -246,10 +249,10 @@ class _Watch:
                 [SLUG],
             )
             return StreamLoad(
-                _memory_mib(self._pid),
+                _measure_memory_mib(self._pid),
                 cursor.fetchone()[0],
-                _cpu_seconds(self._pid),
-                _database_seconds(),
+                _measure_cpu_seconds(self._pid),
+                _measure_database_seconds(),
                 time.process_time(),
             )
 
@@ -269,7 +272,7 @@ class _Watch:
             connection.close()
 
 
-def _processes(pid: int) -> list[psutil.Process]:
+def _list_processes(pid: int) -> list[psutil.Process]:
     try:
         first = psutil.Process(pid)
         return [first, *first.children(recursive=True)]
@@ -277,15 +280,15 @@ def _processes(pid: int) -> list[psutil.Process]:
         raise EvaluationError("The web server has ended.") from error
 
 
-def _memory_mib(pid: int) -> float:
-    return sum(float(process.memory_full_info().pss) for process in _processes(pid)) / 2**20
+def _measure_memory_mib(pid: int) -> float:
+    return sum(float(process.memory_full_info().pss) for process in _list_processes(pid)) / 2**20
 
 
-def _cpu_seconds(pid: int) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in _processes(pid))
+def _measure_cpu_seconds(pid: int) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in _list_processes(pid))
 
 
-def _database_seconds() -> float | None:
+def _measure_database_seconds() -> float | None:
     """Return the processor time of the database server with ended processes, or None if it is external."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
@@ -299,7 +302,7 @@ def _database_seconds() -> float | None:
 
 
 @contextmanager
-def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Run the site's web server as in the Procfile, with the model at ``model_url``. Yield its process and port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -353,7 +356,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
     raise EvaluationError(f"The web server did not start: {said.strip() or 'it said nothing.'}")
 
 
-def _collection() -> Collection:
+def _create_collection() -> Collection:
     """Return a public collection with a few documents, so that every question finds passages."""
     collection, _ = Collection.objects.get_or_create(
         slug=SLUG,

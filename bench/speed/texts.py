@@ -80,16 +80,16 @@ class SyntheticCorpus:
 
     def documents(self) -> Iterator[SyntheticDocument]:
         """Yield the documents. The last is shorter if ``size`` is no multiple of 20."""
-        random = self._random("passages")
+        random = self._make_generator("passages")
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
             topic = int(random.integers(TOPICS))
-            title = " ".join(self._topical(random, topic, 3)).capitalize()
+            title = " ".join(self._draw_topical(random, topic, 3)).capitalize()
             passages = tuple(
                 SyntheticPassage(
                     topic=topic,
-                    heading=" ".join(self._topical(random, topic, 2)).capitalize(),
-                    text=_sentences(self._mixed(random, topic, length, TOPICAL_SHARE)),
+                    heading=" ".join(self._draw_topical(random, topic, 2)).capitalize(),
+                    text=_join_sentences(self._draw_mixed(random, topic, length, TOPICAL_SHARE)),
                 )
                 for length in lengths[start : start + PASSAGES_A_DOCUMENT]
             )
@@ -97,17 +97,18 @@ class SyntheticCorpus:
 
     def questions(self, number: int) -> list[str]:
         """Return questions with three words of a topic and three of the language each, drawn by frequency."""
-        random = self._random("questions")
+        random = self._make_generator("questions")
         questions = []
         for place in range(number):
-            words = self._mixed(random, int(random.integers(TOPICS)), 6, 0.5)
+            words = self._draw_mixed(random, int(random.integers(TOPICS)), 6, 0.5)
             questions.append(_QUESTIONS[place % len(_QUESTIONS)].format(*words))
         return questions
 
     def samples(self, topic: int, number: int) -> list[str]:
-        random = self._random("samples", topic)
+        random = self._make_generator("samples", topic)
         return [
-            _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)
+            _QUESTIONS[place % len(_QUESTIONS)].format(*self._draw_mixed(random, topic, 6, 0.5))
+            for place in range(number)
         ]
 
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
@@ -123,7 +124,7 @@ class SyntheticCorpus:
         # residuals = U S V', so normal draws through S V' / sqrt(n) have the residuals' covariance.
         _, scales, directions = np.linalg.svd(residuals / np.sqrt(len(residuals)), full_matrices=False)
         spread = scales[:, None] * directions
-        random = self._random("vectors")
+        random = self._make_generator("vectors")
 
         def draw(topics: Sequence[int]) -> Vectors:
             drawn = random.standard_normal((len(topics), len(scales)), dtype=np.float32)
@@ -138,43 +139,43 @@ class SyntheticCorpus:
         """The nouns, then compounds of two of them in random order: short words are the commonest."""
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
-        order = self._random("vocabulary").permutation(len(compounds))
+        order = self._make_generator("vocabulary").permutation(len(compounds))
         different = dict.fromkeys([*nouns, *(compounds[place] for place in order)])
         return list(different)[:VOCABULARY]
 
     @cached_property
     def _topics(self) -> list[npt.NDArray[np.int64]]:
-        random = self._random("topics")
+        random = self._make_generator("topics")
         return [random.choice(np.arange(COMMONEST, VOCABULARY), TOPIC_WORDS, replace=False) for _ in range(TOPICS)]
 
-    def _topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
+    def _draw_topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
         places = np.searchsorted(_TOPIC_LAW, random.random(number))
         return [self.vocabulary[place] for place in self._topics[topic][places]]
 
-    def _mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
+    def _draw_mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
         """Return ``number`` words, ``share`` of them of the topic, in random order."""
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
-        words = [*self._topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
+        words = [*self._draw_topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
         return [words[place] for place in random.permutation(number)]
 
-    def _random(self, *purpose: str | int) -> np.random.Generator:
+    def _make_generator(self, *purpose: str | int) -> np.random.Generator:
         """Return a generator per purpose, so that the number of passages does not change the questions."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 
-def _cumulative_law(words: int, shift: float) -> npt.NDArray[np.float64]:
+def _compute_cumulative_law(words: int, shift: float) -> npt.NDArray[np.float64]:
     frequencies = 1 / (np.arange(1, words + 1) + shift)
     cumulative: npt.NDArray[np.float64] = np.cumsum(frequencies / frequencies.sum())
     cumulative[-1] = 1.0
     return cumulative
 
 
-_LAW = _cumulative_law(VOCABULARY, SHIFT)
-_TOPIC_LAW = _cumulative_law(TOPIC_WORDS, TOPIC_SHIFT)
+_LAW = _compute_cumulative_law(VOCABULARY, SHIFT)
+_TOPIC_LAW = _compute_cumulative_law(TOPIC_WORDS, TOPIC_SHIFT)
 
 
-def _sentences(words: Sequence[str]) -> str:
+def _join_sentences(words: Sequence[str]) -> str:
     return " ".join(
         " ".join(words[start : start + WORDS_A_SENTENCE]).capitalize() + "."
         for start in range(0, len(words), WORDS_A_SENTENCE)

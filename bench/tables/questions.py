@@ -64,9 +64,9 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
     Values are compared as numbers, as days, or as text without case, accents, quotes and notes in brackets at the end
     (Pasupat and Liang, 2015).
     """
-    left = [_normal(value) for value in expected]
+    left = [_normalize(value) for value in expected]
     for value in stated:
-        same = next((other for other in left if _is_same(_normal(value), other)), None)
+        same = next((other for other in left if _is_same(_normalize(value), other)), None)
         if same is None:
             return False
         left.remove(same)
@@ -77,12 +77,12 @@ def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
     """Return whether each value is a cell of the shown rows, or the number of rows that meet the conditions."""
     if table is None:
         return False
-    cells = [_normal(cell) for row in table.rows for cell in row]
+    cells = [_normalize(cell) for row in table.rows for cell in row]
     cells += [str(table.matched)] if table.conditions else []
-    return all(any(_is_same(cell, _normal(value)) for cell in cells) for value in expected)
+    return all(any(_is_same(cell, _normalize(value)) for cell in cells) for value in expected)
 
 
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
     text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     text = re.sub(r"[‘’´`]", "'", text)
     text = re.sub(r"[“”]", '"', text)
@@ -99,14 +99,14 @@ def _normal(text: str) -> str:
 def _is_same(one: str, other: str) -> bool:
     if one == other:
         return True
-    number, expected = _number(one), _number(other)
+    number, expected = _parse_number(one), _parse_number(other)
     if number is not None and expected is not None:
         return abs(number - expected) < 1e-6
     day = read_date(one)
     return day is not None and day == read_date(other)
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         return float(text.replace(",", ""))
     except ValueError:

@@ -57,9 +57,9 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "charts": day_charts(scope, days),
             "score_charts": [(found, score_chart(scope, found)) for found in scores],
             "score_errors": sum(found.errors for found in scores),
-            "unhelpful": _rows(latest.filter(feedback__helpful=False)[:SHOWN]),
-            "refused": _rows(latest.filter(refused=True)[:SHOWN]),
-            "ungrounded": _score_rows(low_groundedness(scope)[:SHOWN]),
+            "unhelpful": _make_rows(latest.filter(feedback__helpful=False)[:SHOWN]),
+            "refused": _make_rows(latest.filter(refused=True)[:SHOWN]),
+            "ungrounded": _make_score_rows(low_groundedness(scope)[:SHOWN]),
             "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured for found in scores),
             "lists": {
                 "all": scope.answer_list(),
@@ -73,14 +73,14 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "unanswered": unanswered(scope)[1],
             **(extra_context or {}),
         }
-        return self._page(request, "dashboard", _("Dashboard"), scope, context)
+        return self._render(request, "dashboard", _("Dashboard"), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
         scope = scope_of(request.GET, request.user)
         context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
-        return self._page(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
+        return self._render(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
-    def _page(
+    def _render(
         self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, Any]
     ) -> HttpResponse:
         tell("conversation.listed")
@@ -147,11 +147,11 @@ def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
 Row = tuple[Answer, Score | None, list[DocumentBehind]]
 
 
-def _rows(answers: QuerySet[Answer]) -> list[Row]:
+def _make_rows(answers: QuerySet[Answer]) -> list[Row]:
     documents = documents_behind(answers)
     return [(answer, None, documents[answer.pk]) for answer in answers]
 
 
-def _score_rows(scores: QuerySet[Score]) -> list[Row]:
+def _make_score_rows(scores: QuerySet[Score]) -> list[Row]:
     documents = documents_behind([score.judgement.answer for score in scores])
     return [(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]

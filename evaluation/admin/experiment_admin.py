@@ -76,7 +76,7 @@ class ExperimentAdmin(PageAdmin):
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
-        return _to_page(obj)
+        return _redirect_to_page(obj)
 
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
         is_draft = _is_draft(obj)
@@ -112,14 +112,14 @@ class ExperimentAdmin(PageAdmin):
             message = _t("Ended. %s") % experiment.conclusion if experiment.ended_at else _t("Started.")
             self.log_change(request, experiment, message)
             self.message_user(request, message, messages.SUCCESS)
-        return _to_page(experiment)
+        return _redirect_to_page(experiment)
 
 
 def _is_draft(experiment: Experiment | None) -> bool:
     return experiment is None or experiment.state == Experiment.State.DRAFT
 
 
-def _to_page(experiment: Experiment) -> HttpResponseRedirect:
+def _redirect_to_page(experiment: Experiment) -> HttpResponseRedirect:
     return redirect("admin:evaluation_experiment_change", experiment.pk)
 
 
@@ -129,14 +129,14 @@ def started_page(experiment: Experiment) -> dict[str, Any]:
     return {
         "arms": (summary.control, summary.treatment),
         "sentence": sentence(summary),
-        "rows": [_row(summary, metric) for metric in summary.effects],
+        "rows": [_make_row(summary, metric) for metric in summary.effects],
         "is_decided": is_decided,
         "version": experiment.treatment if summary.verdict is ExperimentVerdict.TREATMENT else experiment.control,
         "least": LEAST_PER_ARM,
     }
 
 
-def _row(summary: Report, metric: str) -> dict[str, str]:
+def _make_row(summary: Report, metric: str) -> dict[str, str]:
     found = summary.effects[metric]
     interval = _t("too few visitors")
     if found is not None:
@@ -146,9 +146,9 @@ def _row(summary: Report, metric: str) -> dict[str, str]:
         "label": str(Experiment.Metric(metric).label),
         "difference": points(found.difference) if found is not None else "–",
         "interval": interval,
-        **{outcome.arm: _mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
+        **{outcome.arm: _format_mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
     }
 
 
-def _mean(values: Sequence[float]) -> str:
+def _format_mean(values: Sequence[float]) -> str:
     return f"{percent(fmean(values) if values else None)} ({whole(len(values))})"

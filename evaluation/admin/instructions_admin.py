@@ -86,7 +86,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         messages.info(request, _t("%s takes effect when you activate it.") % obj)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        return HttpResponseRedirect(self._address(obj))
+        return HttpResponseRedirect(self._get_address(obj))
 
     def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, Any]:
         return {
@@ -108,28 +108,28 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         ]
 
     def activate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        version = self._version(request, pk)
+        version = self._get_version(request, pk)
         if gates.request_instructions(version, request.user):
             told = _t("%s is being measured. It takes effect unless its answers are worse.") % version
             messages.success(request, told)
         else:
             messages.warning(request, _t("%s is in force. It was not measured.") % version)
-        return HttpResponseRedirect(self._address(version))
+        return HttpResponseRedirect(self._get_address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Deactivate the version or stop its measurement, without a gate."""
-        version = self._version(request, pk)
+        version = self._get_version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
             messages.warning(request, told % version)
         version.is_active, version.requested_at, version.outcome = False, None, ""
         version.save(update_fields=["is_active", "requested_at", "outcome"])
-        return HttpResponseRedirect(self._address(version))
+        return HttpResponseRedirect(self._get_address(version))
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         if not request.user.has_perm("chat.change_collectioninstructions"):
             raise PermissionDenied
-        version = self._version(request, pk)
+        version = self._get_version(request, pk)
         collection = version.collection
         active = collection.instructions.filter(is_active=True).first()
         suggested = {f"question_{at}": text for at, text in enumerate(_suggest_questions(request.user, collection), 1)}
@@ -140,17 +140,19 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             texts = (active.text if active else "", version.text)
             with deadline.limit(settings.QUESTION_SECONDS):
                 replies = async_to_sync(_ask)(questions, filters_for(request.user, collection.slug), texts)
-            rows = [(question, list(map(_shown, each))) for question, each in zip(questions, replies, strict=True)]
+            rows = [
+                (question, list(map(_render_reply, each))) for question, each in zip(questions, replies, strict=True)
+            ]
         context = {**self.page_context(request, version), "active": active, "form": form, "rows": rows}
         return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
 
-    def _version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
+    def _get_version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
         found: CollectionInstructions = get_object_or_404(
             self.get_queryset(request).select_related("collection"), pk=pk
         )
         return found
 
-    def _address(self, version: CollectionInstructions) -> str:
+    def _get_address(self, version: CollectionInstructions) -> str:
         return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
 
 
@@ -162,7 +164,7 @@ def _suggest_questions(user: Any, collection: Collection) -> list[str]:
     return found
 
 
-def _shown(reply: Reply) -> _Shown | None:
+def _render_reply(reply: Reply) -> _Shown | None:
     end = reply.end
     return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 

@@ -54,7 +54,7 @@ class ShowsJudgements:
         return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None or value == []:
         return "-"
     if isinstance(value, float):
@@ -81,7 +81,7 @@ class ScoreInline(ReadOnlyInline):
         names = list(dict.fromkeys(name for row in rows for name in row))
         context = {
             "heads": [name.replace("_", " ") for name in names],
-            "rows": [[_cell(row.get(name)) for name in names] for row in rows],
+            "rows": [[_format_cell(row.get(name)) for name in names] for row in rows],
         }
         return render_to_string("admin/evaluation/_details.html", context)
 

@@ -176,8 +176,8 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             "may_pick": True,
             "searched": query,
             "search_problem": problem,
-            "found": _offered(obj, found),
-            "of_answer": _offered(obj, of_answer[:MOST_OFFERED]),
+            "found": _list_offers(obj, found),
+            "of_answer": _list_offers(obj, of_answer[:MOST_OFFERED]),
         }
 
     def get_urls(self) -> list[URLPattern]:
@@ -204,7 +204,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
 
-def _offered(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
+def _list_offers(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
     chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
     by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
     expected = set(question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash"))

@@ -110,7 +110,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
     """Return the playground's address with both profiles, or "" if a part is deleted."""
-    sides = [_side(first), _side(second)]
+    sides = [_get_profile_parameter(first), _get_profile_parameter(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
         return ""
@@ -118,7 +118,7 @@ def explanation_address(question: str, first: EvaluationRun, second: EvaluationR
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
-def _side(run: EvaluationRun) -> str:
+def _get_profile_parameter(run: EvaluationRun) -> str:
     if run.profile_version_id is not None:
         return str(run.profile_version_id)
     return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""

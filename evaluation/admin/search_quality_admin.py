@@ -54,7 +54,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         context = {
             "passages": passages,
             "active": active,
-            "offers": [_offer(known, passages, active) for known in KNOWN],
+            "offers": [_make_offer(known, passages, active) for known in KNOWN],
             "named_by_settings": bool(settings.EMBEDDER),
             "trial": trial,
             "badge": job_badge(trial) if trial is not None else "",
@@ -73,13 +73,13 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect(PAGE)
         label, options = (known.label, known.options) if known is not None else (name, options_of(name))
-        return self._done(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
+        return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
             return redirect(PAGE)
-        return self._done(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
+        return self._run_and_report(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
@@ -87,9 +87,9 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect(PAGE)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
-        return self._done(request, discard_unused, _t("The unused vectors were deleted."))
+        return self._run_and_report(request, discard_unused, _t("The unused vectors were deleted."))
 
-    def _done(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
+    def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
         try:
             do()
         except EvaluationError as error:
@@ -99,7 +99,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect(PAGE)
 
 
-def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
+def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
     """Return a table row: the embedder with its costs for this number of passages.
 
     ``minutes`` is the time that one core needs, or None if the speed was not measured.

@@ -73,7 +73,7 @@ class Gap:
 
 def wordings(asked: Sequence[Unanswered]) -> list[str]:
     """Return the distinct questions in alphabetical order, ignoring case and white space."""
-    return sorted({_folded(one.question) for one in asked})
+    return sorted({_fold(one.question) for one in asked})
 
 
 def gaps(
@@ -89,7 +89,7 @@ def gaps(
     words = wordings(asked)
     times: dict[str, list[Unanswered]] = {}
     for one in asked:
-        times.setdefault(_folded(one.question), []).append(one)
+        times.setdefault(_fold(one.question), []).append(one)
     found = []
     for members in clusters(vectors, least_likeness):
         typical = vectors[list(members)] @ vectors[list(members)].mean(axis=0)
@@ -132,7 +132,7 @@ def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tu
         likeness[first, first] = -np.inf
 
 
-def _folded(question: str) -> str:
+def _fold(question: str) -> str:
     return " ".join(question.split()).casefold()
 
 

@@ -58,19 +58,19 @@ def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict
             weight = _choose_weight(choosing, profile, progress)
     before = [_ask(each, questions, profile, progress) for each, questions in judging]
     with conf.searching_with(candidate):
-        tuned = profile if weight is None else _weighted(profile, weight)
+        tuned = profile if weight is None else _set_weight(profile, weight)
         after = [_ask(each, questions, tuned, progress) for each, questions in judging]
     names = [str(evaluation_set) for evaluation_set, _ in judging]
     if len(names) > 1:
         names.append("")
         before.append([result for results in before for result in results])
         after.append([result for results in after for result in results])
-    return [_figures_of(*row) for row in zip(names, before, after, strict=True)], weight
+    return [_summarize(*row) for row in zip(names, before, after, strict=True)], weight
 
 
 def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgress) -> float:
     def mean_ndcg(weight: float) -> float:
-        tuned = _weighted(profile, weight)
+        tuned = _set_weight(profile, weight)
         return statistics.fmean(
             result.ndcg for each, questions in choosing for result in _ask(each, questions, tuned, progress)
         )
@@ -81,7 +81,7 @@ def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgr
     return best if found[best] >= found[own] + LEAST_GAIN else own
 
 
-def _weighted(profile: NamedProfile, weight: float) -> NamedProfile:
+def _set_weight(profile: NamedProfile, weight: float) -> NamedProfile:
     return replace(profile, settings=replace(profile.settings, weights=RetrieverWeights(weight, 1 - weight)))
 
 
@@ -110,7 +110,7 @@ def _ask(
     return results
 
 
-def _figures_of(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, Any]:
+def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, Any]:
     interval = mean_interval([second.ndcg - first.ndcg for first, second in zip(before, after, strict=True)])
     figures: dict[str, Any] = {"set": name, "questions": len(after)}
     for name, results in (("before", before), ("after", after)):

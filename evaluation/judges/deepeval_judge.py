@@ -83,15 +83,15 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 def deepeval_case(case: Case) -> LLMTestCase:
     """Convert the case, without the marks that make DeepEval open a file or an address."""
     return LLMTestCase(
-        input=_harmless(case.question),
+        input=_remove_embedded_files(case.question),
         # A judge would take markers for claims.
-        actual_output=_harmless(remove_markers(case.answer, case.markers)),
-        expected_output=_harmless(case.reference) or None,
-        retrieval_context=[_harmless(source.block.content) for source in case.sources],
+        actual_output=_remove_embedded_files(remove_markers(case.answer, case.markers)),
+        expected_output=_remove_embedded_files(case.reference) or None,
+        retrieval_context=[_remove_embedded_files(source.block.content) for source in case.sources],
     )
 
 
-def _harmless(text: str) -> str:
+def _remove_embedded_files(text: str) -> str:
     return _EMBEDDED_FILE.sub("[ ", text)
 
 
@@ -121,8 +121,8 @@ class DeepEvalJudge:
             # evaluate() would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
-            raise _judge_error(metric, error) from error
-        details = _verdicts(metric, measuring, case)
+            raise _find_judge_error(metric, error) from error
+        details = _read_verdicts(metric, measuring, case)
         score = measuring.score
         if measuring.error or score is None or not math.isfinite(score) or not 0 <= score <= 1:
             raise UnusableJudgement(f"DeepEval gave no score between 0 and 1 but {score!r}. {measuring.error or ''}")
@@ -153,9 +153,9 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         raise UnusableJudgement("The judge is not asked asynchronously.")
 
 
-def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
+def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
     """Return the first error of the judge among the causes: DeepEval and its retries wrap errors."""
-    causes = list(_causes(error))
+    causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
             return cause
@@ -163,7 +163,7 @@ def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
     return UnusableJudgement(f"DeepEval could not measure it: {type(causes[-1]).__name__}: {causes[-1]}")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -171,19 +171,19 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
+def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
     """Return the verdicts behind the score.
 
     Raises: UnusableJudgement if there are none, or not one per judged item.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)
-        _same_number("passages", len(case.sources), "judgements", len(judged))
+        _require_same_number("passages", len(case.sources), "judgements", len(judged))
         for number, passage in enumerate(judged, start=1):
             if not passage.verdicts:
                 raise UnusableJudgement(f"The judge said nothing about passage {number}.")
         return [
-            {"marker": source.marker, "statement": verdict.statement, **_verdict(verdict)}
+            {"marker": source.marker, "statement": verdict.statement, **_read_verdict(verdict)}
             for source, passage in zip(case.sources, judged, strict=True)
             for verdict in passage.verdicts
         ]
@@ -198,20 +198,20 @@ def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]
         return _pair_with_verdicts("marker", [source.marker for source in case.sources], verdicts)
     if not verdicts:
         raise UnusableJudgement("The judge said nothing about the expected answer.")
-    return [_verdict(verdict) for verdict in verdicts]
+    return [_read_verdict(verdict) for verdict in verdicts]
 
 
 def _pair_with_verdicts(name: str, judged: Sequence[Any], verdicts: Sequence[Any]) -> list[Mapping[str, Any]]:
     if not judged:
         raise UnusableJudgement(f"The judge named no {name}s, so there is nothing to score.")
-    _same_number(f"{name}s", len(judged), "verdicts", len(verdicts))
-    return [{name: what, **_verdict(verdict)} for what, verdict in zip(judged, verdicts, strict=True)]
+    _require_same_number(f"{name}s", len(judged), "verdicts", len(verdicts))
+    return [{name: what, **_read_verdict(verdict)} for what, verdict in zip(judged, verdicts, strict=True)]
 
 
-def _same_number(things: str, wanted: int, given: str, got: int) -> None:
+def _require_same_number(things: str, wanted: int, given: str, got: int) -> None:
     if wanted != got:
         raise UnusableJudgement(f"The judge gave {got} {given} for {wanted} {things}.")
 
 
-def _verdict(verdict: Any) -> dict[str, str]:
+def _read_verdict(verdict: Any) -> dict[str, str]:
     return {"verdict": str(verdict.verdict), "reason": str(verdict.reason or "")}

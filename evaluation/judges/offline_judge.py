@@ -80,7 +80,7 @@ NAME = "rules, version 1"
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
-def _measured(verified: Verified) -> Sequence[CheckedStatement]:
+def _select_measured(verified: Verified) -> Sequence[CheckedStatement]:
     """Return the statements whose support was measured. Raises: NotMeasurable if there are none."""
     statements = [statement for statement in verified.statements if statement.support is not None]
     if not statements:
@@ -88,7 +88,7 @@ def _measured(verified: Verified) -> Sequence[CheckedStatement]:
     return statements
 
 
-def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
+def _describe_statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
     return {
         "sentence": _shorten(answer[statement.start : statement.end]),
         "markers": list(statement.markers),
@@ -124,19 +124,19 @@ class OfflineJudge:
 
     def measure(self, metric: str, case: Case) -> Measured:
         compute: dict[str, Callable[[Case], Measured]] = {
-            "groundedness": self._groundedness,
-            "citation_support": self._citation_support,
-            "answer_relevancy": self._answer_relevancy,
-            "contextual_relevancy": self._contextual_relevancy,
+            "groundedness": self._measure_groundedness,
+            "citation_support": self._measure_citation_support,
+            "answer_relevancy": self._measure_answer_relevancy,
+            "contextual_relevancy": self._measure_contextual_relevancy,
         }
         try:
             return compute[metric](case)
         except RetrievalError as error:
-            raise _without_embedder(error) from error
+            raise _make_embedder_error(error) from error
 
-    def _groundedness(self, case: Case) -> Measured:
+    def _measure_groundedness(self, case: Case) -> Measured:
         """Return the probability that the passages support every sentence of the answer."""
-        statements = _measured(self._verify(case))
+        statements = _select_measured(self._verify(case))
         score = groundedness(statement.support for statement in statements if statement.support is not None)
         reason = f"The passages support each of {len(statements)} sentences."
         if unsupported := [statement for statement in statements if not statement.supported]:
@@ -145,25 +145,26 @@ class OfflineJudge:
                 for one in unsupported[:MOST_QUOTED]
             )
             reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
-        return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in statements])
+        return Measured(score, reason, 0.5, [_describe_statement(case.answer, one) for one in statements])
 
-    def _citation_support(self, case: Case) -> Measured:
+    def _measure_citation_support(self, case: Case) -> Measured:
         """Return the share of sentences supported by the passages that they cite.
 
         An uncited sentence is unsupported.
         """
-        statements = _measured(self._verify(case))
+        statements = _select_measured(self._verify(case))
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         details = [
-            {**_statement(case.answer, one), "supported": good} for one, good in zip(statements, supported, strict=True)
+            {**_describe_statement(case.answer, one), "supported": good}
+            for one, good in zip(statements, supported, strict=True)
         ]
         reason = f"Of {len(statements)} sentences, {sum(supported)} are supported by a passage that they cite"
         reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
         return Measured(sum(supported) / len(statements), reason, 0.8, details)
 
-    def _answer_relevancy(self, case: Case) -> Measured:
-        (best,) = _relevancies(case.question, [("", remove_markers(case.answer, case.markers))])
+    def _measure_answer_relevancy(self, case: Case) -> Measured:
+        (best,) = _find_relevancies(case.question, [("", remove_markers(case.answer, case.markers))])
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that can be compared with the question.")
         reason = (
@@ -173,13 +174,13 @@ class OfflineJudge:
         details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
         return Measured(best.score, reason, THRESHOLD, details)
 
-    def _contextual_relevancy(self, case: Case) -> Measured:
+    def _measure_contextual_relevancy(self, case: Case) -> Measured:
         """Return the mean relevancy of the passages, each by its best sentence."""
         headed = [
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in case.sources
         ]
-        found = _relevancies(case.question, headed)
+        found = _find_relevancies(case.question, headed)
         details = [
             {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
             for source, one in zip(case.sources, found, strict=True)
@@ -194,18 +195,18 @@ class OfflineJudge:
                 # `verify` needs the embedder: it would report every sentence as written in another language.
                 conf.embedder().embed_query(case.question)
             except RetrievalError as error:
-                raise _without_embedder(error) from error
+                raise _make_embedder_error(error) from error
             self._verified = verify(case.answer, case.sources, case.markers)
         return self._verified
 
 
-def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
+def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(conf.embedder().name))
     return relevancies(question, texts, conf.embedder().embed_documents, calibration)
 
 
-def _without_embedder(error: RetrievalError) -> JudgeUnavailable:
+def _make_embedder_error(error: RetrievalError) -> JudgeUnavailable:
     """Return an error: a score from words alone would be another metric."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

@@ -37,7 +37,7 @@ def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool 
         return float(refused)
     if not expected:
         return None
-    return 0.0 if refused else _supported(expected, cut_passage(1, remove_markers(text)))
+    return 0.0 if refused else _measure_support(expected, cut_passage(1, remove_markers(text)))
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
@@ -49,7 +49,7 @@ def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> fl
     return None if refused or not measured else sum(measured) / len(measured)
 
 
-def _supported(expected: str, reply: EvidencePassage) -> float | None:
+def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
     if holds_answer(reply.text, [expected]):
         return 1.0
     reply_language, expected_language = detect_language(reply.text), detect_language(expected)

@@ -205,7 +205,7 @@ class AnswerMeasurement:
             raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
             require_whole(question, reply.searched.trace)
-        result = self._result(question, reply, reply.end)
+        result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
         # A fallback makes the run unreliable, so judging it would waste tokens.
         if self._judge is not None and not result.is_fallback:
@@ -222,7 +222,7 @@ class AnswerMeasurement:
             f"{stood_in[0].generator}, which stood in for it: run it again."
         )
 
-    def _result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
+    def _make_result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
         result = AnswerResult(
             run=self._task.run,
             question=question,
@@ -231,7 +231,7 @@ class AnswerMeasurement:
             expects_refusal=question.expects_refusal,
             answer=end.text,
             refused=end.refused,
-            citations=[_citation(one) for one in end.citations],
+            citations=[_describe_citation(one) for one in end.citations],
             generator=end.generator,
             is_fallback=end.generator not in ("", self._generator),
             notice=end.notice,
@@ -273,7 +273,7 @@ class AnswerMeasurement:
         result.unmet = {name: what for name, what in unmet.items() if what}
 
 
-def _citation(citation: VerifiedCitation) -> dict[str, Any]:
+def _describe_citation(citation: VerifiedCitation) -> dict[str, Any]:
     passage = citation.passage
     return {
         "marker": citation.marker,

@@ -126,11 +126,11 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
             if (values := [value for result in results if (value := measure.of(result)) is not None])
         },
         "latency_ms": asdict(percentiles([result.milliseconds for result in results])),
-        **(_of_answers(results) if kind == RunKind.ANSWERS else {}),
+        **(_summarise_answers(results) if kind == RunKind.ANSWERS else {}),
     }
 
 
-def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
+def _summarise_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
@@ -177,13 +177,13 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Ru
     after = {result.question_id: result for result in results_of(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]
     chosen = measure_of(run.kind, metric)
-    pairs = _pairs(shared, chosen)
+    pairs = _make_pairs(shared, chosen)
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
-        if measured := pairs if measure is chosen else _pairs(shared, measure):
+        if measured := pairs if measure is chosen else _make_pairs(shared, measure):
             interval = mean_interval([pair.difference for pair in measured])
             differences[measure.key] = interval
-            beyond_chance[measure.key] = _sign(interval, [pair.difference for pair in measured])
+            beyond_chance[measure.key] = _find_sign(interval, [pair.difference for pair in measured])
     return RunComparison(
         run=run,
         baseline=baseline,
@@ -194,11 +194,11 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Ru
         worse=tuple(sorted((pair for pair in pairs if pair.difference < 0), key=lambda pair: pair.difference)),
         same=sum(pair.difference == 0 for pair in pairs),
         in_one_only=len(before.keys() ^ after.keys()),
-        caveats=tuple(_caveats(run, baseline)),
+        caveats=tuple(_find_caveats(run, baseline)),
     )
 
 
-def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
+def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
     return [
         QuestionPair(before, after, second - first, first, second)
         for before, after in shared
@@ -206,13 +206,13 @@ def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list
     ]
 
 
-def _sign(interval: Interval, differences: Sequence[float]) -> int:
+def _find_sign(interval: Interval, differences: Sequence[float]) -> int:
     """Return 1 for a gain beyond chance, -1 for a loss beyond chance, else 0."""
     gained = Interval(-interval.mean, -interval.high, -interval.low)
     return is_loss(gained, [-difference for difference in differences]) - is_loss(interval, differences)
 
 
-def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
+def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     caveats = [
         _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.unreliable_reason}
         for one in (baseline, run)

@@ -78,7 +78,7 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
-    task = _task(run)
+    task = _prepare_input(run)
     # Reading it first makes a change during the resolution of passages visible at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
@@ -93,7 +93,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
             raise _StintOver
         if report is not None:
             report(number, len(task.questions))
-        _keep(run, measurement.ask(question))
+        _save(run, measurement.ask(question))
     results = list(results_of(run))
     unreliable_reason = measurement.reason_not_to_trust(results)
     if corpus_version(task.collection_id) != version:
@@ -105,7 +105,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
 
 
-def _task(run: EvaluationRun) -> RunInput:
+def _prepare_input(run: EvaluationRun) -> RunInput:
     try:
         settings = from_json(run.settings)
     except ImproperProfile as error:
@@ -147,7 +147,7 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
         setattr(run, name, value)
 
 
-def _keep(run: EvaluationRun, result: Result) -> None:
+def _save(run: EvaluationRun, result: Result) -> None:
     """Save the question's result and the run's progress, unless the lease was lost."""
     with transaction.atomic():
         run.lock()

@@ -55,11 +55,11 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     unknown queries are left out: files for a split share the queries of the whole set. Otherwise all queries with an
     expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
     """
-    questions = {question.id: question for question in _queries(QUERIES, queries)}
+    questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
     if judgements is None and not says_itself:
         raise UnreadableTestSet("There are no judgements, and no question says what is expected of its answer.")
-    for query, judged in _judgements(JUDGEMENTS, judgements or b""):
+    for query, judged in _read_judgements(JUDGEMENTS, judgements or b""):
         if query not in questions:
             continue
         if questions[query].expected.refusal and judged.grade > 0:
@@ -133,7 +133,7 @@ def storable(text: str) -> str:
     return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
+def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
     for where, identifier, row in identified_objects_of(lines_of(name, content)):
         text, answer = row.get("text"), row.get("answer") or ""
         expects_refusal = row.get("expects_refusal", False)
@@ -168,7 +168,7 @@ def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> E
     return Expectations(**lists, longest=longest, refusal=refusal)
 
 
-def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
+def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
     seen: set[tuple[str, str]] = set()
     for query, judged in judgements_of(lines_of(name, content)):
         if judged.grade > LARGEST_GRADE or len(judged.source) > LONGEST_ID:

@@ -40,7 +40,7 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
 def rests_within(answer: Answer, collection: Collection) -> bool:
     """Return whether all documents behind the answer are in the collection or a working copy of it."""
     behind = Collection.objects.filter(pk__in=answer.source_collections)
-    return all(_in_service(each) == collection for each in behind)
+    return all(_find_collection_in_service(each) == collection for each in behind)
 
 
 def complaints_of(collection: Collection) -> EvaluationSet:
@@ -65,15 +65,15 @@ def collection_asked(answer: Answer) -> Collection | None:
     None without any collection.
     """
     if answer.collection is not None:
-        return _in_service(answer.collection)
+        return _find_collection_in_service(answer.collection)
     sources = [source["document"]["id"] for source in answer.sources]
     counted = Counter(Document.objects.filter(pk__in=sources).order_by("pk").values_list("collection", flat=True))
     if not counted:
         return Collection.objects.in_service().first()
-    return _in_service(Collection.objects.get(pk=counted.most_common(1)[0][0]))
+    return _find_collection_in_service(Collection.objects.get(pk=counted.most_common(1)[0][0]))
 
 
-def _in_service(collection: Collection) -> Collection:
+def _find_collection_in_service(collection: Collection) -> Collection:
     """Return the draft's collection if this is a draft's working copy, else the collection itself."""
     draft = draft_of(collection)
     return collection if draft is None else draft.collection

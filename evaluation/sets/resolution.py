@@ -22,11 +22,11 @@ def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH
 
 def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
     """Return a hash of the questions with their expectations of this kind."""
-    described = [[question.pk, question.text, *_expectations(question, kind)] for question in questions]
+    described = [[question.pk, question.text, *_describe_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
+def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
     if kind == RunKind.ANSWERS:
         return [question.expected_answer, question.expects_refusal, question.must, question.must_not, question.longest]
     passages = question.expected_passages.all()
@@ -61,7 +61,7 @@ def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[
     return {
         key: frozenset(
             chunk
-            for first, last in _spans(quote, text)
+            for first, last in _find_spans(quote, text)
             for chunk, start, end in places
             if min(end, last) - max(start, first) >= max(1, LEAST_SHARE * min(end - start, last - first))
         )
@@ -69,7 +69,7 @@ def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[
     }
 
 
-def _spans(quote: str, text: str) -> list[tuple[int, int]]:
+def _find_spans(quote: str, text: str) -> list[tuple[int, int]]:
     words = quote.split()
     if not words:
         return []

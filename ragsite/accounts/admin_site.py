@@ -60,7 +60,7 @@ class AccountsAdminSite(AdminSite):
                 request,
                 _("The local language model does not run; answers are quoted from the documents."),
             )
-        return super().index(request, {"waiting": _waiting(request.user), **(extra_context or {})})
+        return super().index(request, {"waiting": _list_tasks(request.user), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if super().has_permission(request) and is_missing(request.user):
@@ -73,7 +73,7 @@ class AccountsAdminSite(AdminSite):
 
     def why_view(self, request: HttpRequest) -> HttpResponse:
         """Explain why an account can (not) see a collection, a document or an answer."""
-        subject = _subject(request.user, request.GET)
+        subject = _find_subject(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
         if name:
@@ -124,7 +124,7 @@ class AccountsAdminSite(AdminSite):
 _SUBJECTS = ("document", "collection", "answer")
 
 
-def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Answer:
+def _find_subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Answer:
     """Return the object to explain. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
@@ -142,7 +142,7 @@ def _subject(user: Any, asked: Mapping[str, str]) -> Document | Collection | Ans
     return found
 
 
-def _waiting(user: Any) -> list[tuple[str, str]]:
+def _list_tasks(user: Any) -> list[tuple[str, str]]:
     """Return the user's open tasks as (sentence, address): failures, then unanswered questions, then due reviews."""
     today = timezone.localdate()
     curated = Collection.objects.curated_by(user)

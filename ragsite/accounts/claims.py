@@ -47,13 +47,13 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     email = said.get("email")
     # Some providers send the strings "true" and "false", and "false" is true in Python.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
-    groups = _claim(userinfo, groups_claim)
+    groups = _find_claim(userinfo, groups_claim)
     if groups is None:
-        groups = _claim(id_token, groups_claim)
+        groups = _find_claim(id_token, groups_claim)
     left_out = any(groups_claim in (part.get("_claim_names") or {}) for part in (userinfo, id_token))
     return Claims(
         email=email.strip().lower() if isinstance(email, str) and is_verified else "",
-        groups=_names(groups),
+        groups=_read_names(groups),
         groups_left_out=left_out,
         is_one_subject=not userinfo or not id_token or userinfo.get("sub") == id_token.get("sub"),
     )
@@ -71,7 +71,7 @@ def wanted_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozen
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
 
-def _claim(claims: Mapping[str, Any], name: str) -> Any:
+def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
     """Return a top-level claim or a nested claim such as ``realm_access.roles``."""
     if name in claims:
         return claims[name]
@@ -81,7 +81,7 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _names(value: Any) -> frozenset[str]:
+def _read_names(value: Any) -> frozenset[str]:
     """Return the names without the slash at the beginning of Keycloak's group paths."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(
@@ -129,7 +129,7 @@ def apply_claims(user: Any, claims: Claims) -> None:
 def _apply_groups(user: Any, given: ClaimedRights, claims: Claims) -> None:
     if claims.groups_left_out:
         logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
-    wanted = _groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
+    wanted = _find_groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
     had = set(user.groups.all())
     came_from_claims = set(given.groups.all())
     user.groups.add(*(wanted - had))
@@ -137,7 +137,7 @@ def _apply_groups(user: Any, given: ClaimedRights, claims: Claims) -> None:
     given.groups.set((wanted - had) | (came_from_claims & wanted))
 
 
-def _groups(names: frozenset[str]) -> set[Group]:
+def _find_groups(names: frozenset[str]) -> set[Group]:
     """Return the groups with these names, creating missing groups.
 
     Unless OIDC_GROUPS is set, groups with permissions or with a managing role in a collection are left out: the

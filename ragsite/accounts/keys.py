@@ -105,7 +105,7 @@ class KeyAuthentication(BaseAuthentication):
         allowance = sign_in_limits.token_allowance(caller)
         sign_in_limits.refuse(allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
-        refusal = "This API key is not known." if key is None else _refusal(key)
+        refusal = "This API key is not known." if key is None else _find_refusal(key)
         if key is None or refusal:
             sign_in_limits.count_token_failure(caller)
             raise AuthenticationFailed(refusal)
@@ -117,13 +117,13 @@ class KeyAuthentication(BaseAuthentication):
 
     def limits_now(self, public_id: str) -> KeyLimits | None:
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
-        return None if key is None or _refusal(key) else key.limits()
+        return None if key is None or _find_refusal(key) else key.limits()
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
 
-def _refusal(key: ApiKey) -> str:
+def _find_refusal(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "This API key was revoked."
     if key.is_expired:

@@ -183,7 +183,7 @@ def server_metadata(request: HttpRequest) -> JsonResponse:
     return JsonResponse(metadata, headers={"Access-Control-Allow-Origin": "*"})
 
 
-def _guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """Answer 400 to text that the libraries and PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
@@ -248,10 +248,10 @@ class SignedInMcpView(McpView):
 
 
 _pages = [
-    path("authorize", _guarded(AuthorizationView.as_view()), name="authorization"),
-    path("api/token", _guarded(TokenView.as_view()), name="token"),
-    path("api/revoke", _guarded(views.revoke), name="revoke"),
-    path("api/clients", _guarded(RegistrationView.as_view()), name="client_registration"),
+    path("authorize", _guard(AuthorizationView.as_view()), name="authorization"),
+    path("api/token", _guard(TokenView.as_view()), name="token"),
+    path("api/revoke", _guard(views.revoke), name="revoke"),
+    path("api/clients", _guard(RegistrationView.as_view()), name="client_registration"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),

@@ -43,10 +43,10 @@ def person_as_json(user: Any) -> dict[str, Any]:
             "last_sign_in": user.last_login,
             "groups": sorted(group.name for group in user.groups.all()),
         },
-        "email_addresses": _rows(EmailAddress, user, "email", "verified", "primary"),
-        "single_sign_on": _rows(SocialAccount, user, "provider", "uid", "extra_data"),
-        "second_factors": _rows(Authenticator, user, "type"),
-        "api_keys": _rows(
+        "email_addresses": _list_rows(EmailAddress, user, "email", "verified", "primary"),
+        "single_sign_on": _list_rows(SocialAccount, user, "provider", "uid", "extra_data"),
+        "second_factors": _list_rows(Authenticator, user, "type"),
+        "api_keys": _list_rows(
             ApiKey,
             user,
             "name",
@@ -57,12 +57,14 @@ def person_as_json(user: Any) -> dict[str, Any]:
             last_used=F("last_used_at"),
             revoked=F("revoked_at"),
         ),
-        "conversations": [_conversation(conversation, user) for conversation in conversations],
-        "audit_log": [_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")],
+        "conversations": [_describe_conversation(conversation, user) for conversation in conversations],
+        "audit_log": [
+            _describe_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")
+        ],
     }
 
 
-def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
+def _describe_entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
     """Return an entry about the person, without the names of others and of documents."""
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
@@ -70,11 +72,11 @@ def _entry(entry: AuditEntry, user: Any) -> dict[str, Any]:
     return told
 
 
-def _rows(model: type[Model], user: Any, *names: str, **renamed: F) -> list[dict[str, Any]]:
+def _list_rows(model: type[Model], user: Any, *names: str, **renamed: F) -> list[dict[str, Any]]:
     return list(model._default_manager.filter(user=user).order_by("pk").values(*names, **renamed))
 
 
-def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
+def _describe_conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
     answers = list(conversation.answers.all())
     withheld = withheld_from(user, answers)
     return {
@@ -82,11 +84,11 @@ def _conversation(conversation: Conversation, user: Any) -> dict[str, Any]:
         "title": withheld_message() if withheld else conversation.title,
         "started": conversation.created_at,
         "is_shared": conversation.share_token is not None,
-        "answers": [_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
+        "answers": [_describe_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
     }
 
 
-def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
+def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
     """Return the answer, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {

@@ -42,10 +42,10 @@ def create_roles(**_options: Any) -> None:
     for name, rights in ROLES.items():
         group, is_new = Group.objects.get_or_create(name=name)
         if is_new:
-            group.permissions.set(Permission.objects.filter(_find(rights)))
+            group.permissions.set(Permission.objects.filter(_find_permissions(rights)))
 
 
-def _find(rights: dict[str, str]) -> Q:
+def _find_permissions(rights: dict[str, str]) -> Q:
     named = Q(pk__in=[])
     for actions, models in rights.items():
         for action, model in product(actions.split(), models.split()):

@@ -37,14 +37,14 @@ class LimitedBackend(ModelBackend):
         if request is None:
             # Failures cannot be counted without an address.
             raise PermissionDenied
-        username = _username_of(username)
+        username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)
-        allowance = _allowance_of(caller)
+        allowance = _check_allowance(caller)
         refuse(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
                 # The caller may have reached the limit while waiting for the slot.
-                allowance = _allowance_of(caller)
+                allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
                     sign_in_limits.count_failure(caller)
@@ -70,7 +70,7 @@ class LimitedBackend(ModelBackend):
         return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
 
 
-def _allowance_of(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
+def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
     allowance = sign_in_limits.password_allowance(caller)
     refuse(allowance.wait_seconds, "failures")
     return allowance
@@ -102,7 +102,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
     return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()
 
 
-def _username_of(name: str) -> str:
+def _find_username(name: str) -> str:
     """Return the username for a name or e-mail address, so that failures with both count together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():

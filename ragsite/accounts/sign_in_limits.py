@@ -121,7 +121,7 @@ def account_wait(caller: Caller, *, is_known: bool) -> int:
     if is_known or not account.exists():
         return 0
     may_pass = Q(admitted_at=None) | Q(admitted_at__lte=now - ACCOUNT_PAUSE)
-    return 0 if account.filter(may_pass).update(admitted_at=now) else _seconds(ACCOUNT_PAUSE)
+    return 0 if account.filter(may_pass).update(admitted_at=now) else _round_up_seconds(ACCOUNT_PAUSE)
 
 
 def count_failure(caller: Caller) -> None:
@@ -167,7 +167,7 @@ def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_know
     known = counted.get(Kind.KNOWN)
     is_known = known is not None and known.since > now - KNOWN_FOR
     waits = [
-        _seconds(row.since + WINDOW - now)
+        _round_up_seconds(row.since + WINDOW - now)
         for kind, limit in limits.items()
         if (row := counted.get(kind)) is not None
         and row.failures >= limit
@@ -187,7 +187,7 @@ def _count(caller: Caller, kind: Kind, limit: int) -> None:
         logger.warning("Signing in failed %d times from %s; limited by %s.", failures, caller.address, kind.value)
 
 
-def _seconds(duration: timedelta) -> int:
+def _round_up_seconds(duration: timedelta) -> int:
     return max(1, math.ceil(duration.total_seconds()))
 
 

@@ -77,7 +77,7 @@ def password_elsewhere(request: HttpRequest) -> HttpResponse:
     return render(request, "account/password_elsewhere.html", {"provider": settings.OIDC_NAME})
 
 
-def _with_provider(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """Show an error page if the provider does not answer or sends an invalid response."""
 
     @wraps(view)
@@ -91,8 +91,8 @@ def _with_provider(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
     return asked
 
 
-sso_login = _with_provider(openid_connect.login)
-sso_callback = _with_provider(openid_connect.callback)
+sso_login = _catch_provider_errors(openid_connect.login)
+sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:

@@ -38,9 +38,9 @@ def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
 
     Raises: BodyTooLong, at once if `Content-Length` shows it, otherwise from the returned function.
     """
-    has_files = _value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
+    has_files = _find_value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
     limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    declared = _value(headers, b"content-length")
+    declared = _find_value(headers, b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise BodyTooLong(limit)
     received = 0
@@ -57,7 +57,7 @@ def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
 
 
 def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
-    if not _value(scope["headers"], b"transfer-encoding"):
+    if not _find_value(scope["headers"], b"transfer-encoding"):
         return scope
     length = body.seek(0, SEEK_END)
     body.seek(0)
@@ -65,7 +65,7 @@ def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str
     return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
 
 
-def _value(headers: Iterable[Header], wanted: bytes) -> bytes:
+def _find_value(headers: Iterable[Header], wanted: bytes) -> bytes:
     return next((value for name, value in headers if name == wanted), b"")
 
 
@@ -88,7 +88,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
         headers = Headers([])
         self.add_mime_headers(headers, path, url)
         self.add_cache_headers(headers, path, url)
-        return StaticFile(path, headers.items(), encodings={"gzip": str(_compressed(Path(path)))})
+        return StaticFile(path, headers.items(), encodings={"gzip": str(_compress(Path(path)))})
 
     def __call__(self, request: HttpRequest) -> Any:
         return self._respond(request) if self._is_async else super().__call__(request)
@@ -98,7 +98,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
         return await response if isawaitable(response) else response
 
 
-def _compressed(path: Path) -> Path:
+def _compress(path: Path) -> Path:
     """Return the path of a static file's gzip copy, made at the first request of this size and age.
 
     The path does not exist if a copy would not be smaller.

@@ -38,16 +38,16 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
     """
     return AuditEntry.objects.create(
         action=action,
-        **_origin(),
+        **_describe_origin(),
         object_type=subject._meta.label_lower if subject is not None else "",
-        object_id=_id(subject),
-        object_label=_label(subject),
-        object_person=person_of(_concerned(subject)),
+        object_id=_get_id(subject),
+        object_label=_get_label(subject),
+        object_person=person_of(_find_person(subject)),
         details=details,
     )
 
 
-def _origin() -> dict[str, Any]:
+def _describe_origin() -> dict[str, Any]:
     """Return the fields actor, key, via and address of an entry.
 
     An API view authenticates after the middleware, so they are read now.
@@ -65,7 +65,7 @@ def _origin() -> dict[str, Any]:
     }
 
 
-def _id(subject: Model | None) -> str:
+def _get_id(subject: Model | None) -> str:
     return str(subject.pk) if subject is not None and subject.pk is not None else ""
 
 
@@ -80,7 +80,7 @@ def person_of(user: Any) -> AuditPerson | None:
     return person
 
 
-def _label(subject: Model | None) -> str:
+def _get_label(subject: Model | None) -> str:
     """Return the object's name, or "" for people, who have a row, and for objects named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
@@ -93,7 +93,7 @@ def _label(subject: Model | None) -> str:
     return str(subject)[:300]
 
 
-def _concerned(subject: Model | None) -> Any:
+def _find_person(subject: Model | None) -> Any:
     if isinstance(subject, AbstractBaseUser):
         return subject
     if isinstance(subject, Invitation):
@@ -132,16 +132,16 @@ def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
 
 @receiver(happened, dispatch_uid="audit.happened")
 def _happened(action: str, subject: Model | None, details: dict[str, Any], **_: Any) -> None:
-    if action not in AGAIN_AFTER or not _happened_lately(action, subject):
+    if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
         record(action, subject, **details)
 
 
-def _happened_lately(action: str, subject: Model | None) -> bool:
-    origin = {"actor": None, "address": ""} | _origin()
+def _has_happened_lately(action: str, subject: Model | None) -> bool:
+    origin = {"actor": None, "address": ""} | _describe_origin()
     return AuditEntry.objects.filter(
         action=action,
         actor=origin["actor"],
-        object_id=_id(subject),
+        object_id=_get_id(subject),
         address=origin["address"],
         at__gt=timezone.now() - AGAIN_AFTER[action],
     ).exists()
@@ -181,7 +181,7 @@ def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
         "id": entry.pk,
         "at": entry.at.isoformat(),
         "action": entry.action,
-        "actor": _person(entry.actor),
+        "actor": _describe_person(entry.actor),
         "key": entry.key or None,
         "via": entry.via,
         "address": entry.address or None,
@@ -189,11 +189,11 @@ def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
             "type": entry.object_type,
             "id": entry.object_id,
             "label": entry.object_label if with_label else "",
-            "person": _person(entry.object_person),
+            "person": _describe_person(entry.object_person),
         },
         "details": entry.details if with_label else {},
     }
 
 
-def _person(person: Any) -> dict[str, Any] | None:
+def _describe_person(person: Any) -> dict[str, Any] | None:
     return None if person is None else {"user_id": person.user_id, "name": person.name}

@@ -113,14 +113,14 @@ def _watch(watched: Watched) -> None:
         signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
     for relation in watched.relations.split():
         m2m_changed.connect(
-            partial(_relation_changed, watched, relation),
+            partial(_record_relation_change, watched, relation),
             sender=model._meta.get_field(relation).remote_field.through,
             weak=False,
             dispatch_uid=f"audit.{watched.model}.{relation}",
         )
 
 
-def _relation_changed(
+def _record_relation_change(
     watched: Watched,
     relation: str,
     action: str,
@@ -142,11 +142,11 @@ def _relation_changed(
         others = list(getattr(instance, relation).all())
     pairs = [(other, [instance]) for other in others] if reverse else [(instance, others)] if others else []
     for subject, related in pairs:
-        names = sorted(_name(each) for each in related)
+        names = sorted(_get_name(each) for each in related)
         record(f"{watched.called}.{relation}_{change}", subject, names=names)
 
 
-def _name(related: Model) -> str:
+def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
         # Entries never change, but a name must disappear when the person is erased.
         return f"user {related.pk}"

@@ -62,7 +62,7 @@ class Manifest:
 
 
 @contextlib.contextmanager
-def _working_in(*folders: Path) -> Iterator[list[Path]]:
+def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
     """Create temporary folders, one in each of ``folders``, and remove leftovers of killed processes.
 
     Raises: BackupError while another backup or restore runs.
@@ -80,7 +80,7 @@ def _working_in(*folders: Path) -> Iterator[list[Path]]:
 
 
 def remove_leftovers() -> None:
-    with contextlib.suppress(BackupError), _working_in():
+    with contextlib.suppress(BackupError), _create_work_folders():
         pass
 
 
@@ -94,7 +94,7 @@ def make_backup(file: Path) -> Manifest:
         raise BackupError(f"{file} is there already: choose another name.")
     try:
         # Folders in DATA_DIR can link originals, which is fast and keeps files deleted meanwhile.
-        with _working_in(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
+        with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
             manifest = _collect(held)
             whole = unfinished / file.name
             with whole.open("wb") as output:
@@ -122,7 +122,7 @@ def _collect(held: Path) -> Manifest:
             media = Path(settings.MEDIA_ROOT)
             if is_in_a_folder() and media.exists():
                 shutil.copytree(media, held / MEDIA, copy_function=_link)
-        dumping, environment = _on_database("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
+        dumping, environment = _make_database_command("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
         dumped = subprocess.run(
             [*dumping, f"--file={held / DUMP}"], env=environment, capture_output=True, text=True, check=False
         )
@@ -152,7 +152,7 @@ def _refuse_citus() -> None:
         raise BackupError("This database is one of a Citus cluster, which has backups of its own: docs/citus.md.")
 
 
-def _program(name: str) -> str:
+def _find_program(name: str) -> str:
     """Return the path of the embedded server's program, or of an installed one for another server.
 
     Raises: BackupError.
@@ -164,12 +164,12 @@ def _program(name: str) -> str:
         raise BackupError(f"{name} is not installed: install PostgreSQL's client programs.") from error
 
 
-def _on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     """Return a program on the site's database as a command and its environment, which contains the password."""
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
     # The same call as Django's for psql: connection options, then the database.
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
-    command = [_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
+    command = [_find_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})
 
 
@@ -181,7 +181,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     """
     _refuse_citus()
     try:
-        with tarfile.open(file) as archive, _working_in(Path(settings.DATA_DIR)) as (unpacked,):
+        with tarfile.open(file) as archive, _create_work_folders(Path(settings.DATA_DIR)) as (unpacked,):
             archive.extractall(unpacked, filter="data")
             manifest = _read_manifest(unpacked / MANIFEST)
             _check_target(replace=replace)
@@ -258,8 +258,10 @@ def _check_target(*, replace: bool) -> None:
 def _restore_database(dump: Path) -> None:
     """Replace the database in one transaction: if this process ends before the commit, psql rolls back."""
     connection.close()
-    reading = [_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
-    writing, environment = _on_database("psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1")
+    reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
+    writing, environment = _make_database_command(
+        "psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"
+    )
     with tempfile.TemporaryFile() as errors:
         psql = subprocess.Popen(writing, env=environment, stdin=subprocess.PIPE, stderr=errors)
         assert psql.stdin is not None

@@ -107,12 +107,12 @@ def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
         spans.end_request(begun.span, request, response)
     if settings.LOG_REQUESTS:
         milliseconds = round((time.perf_counter() - begun.started) * 1000, 1)
-        facts = {"method": request.method or "", "path": _path_without_secrets(request), "status": response.status_code}
+        facts = {"method": request.method or "", "path": _hide_secrets(request), "status": response.status_code}
         access.info("%(method)s %(path)s %(status)d", facts, extra={**facts, "duration_ms": milliseconds})
     return response
 
 
-def _path_without_secrets(request: HttpRequest) -> str:
+def _hide_secrets(request: HttpRequest) -> str:
     """Return the path without secrets, and without the query, which may be a question."""
     path = request.path
     match = request.resolver_match
@@ -169,7 +169,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         request_id = current().request_id
         shortened = copy.copy(record)
-        shortened.msg = _message(record) + (f" [{request_id}]" if request_id else "")
+        shortened.msg = _format_message(record) + (f" [{request_id}]" if request_id else "")
         shortened.args = shortened.exc_text = None
         return super().format(shortened)
 
@@ -185,13 +185,13 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _message(record),
+            "message": _format_message(record),
             **current().as_fields(),
         }
         for name, value in vars(record).items():
             # Other attributes are objects, such as a request, with unpredictable text.
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
-                line[name] = _first_line(value) if isinstance(value, str) else value
+                line[name] = _cut_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
@@ -200,13 +200,13 @@ class JsonFormatter(logging.Formatter):
 def describe(error: BaseException) -> str:
     """Return the error and its causes, first cause first, each with its traceback and first line."""
     parts = []
-    for each in reversed(list(_causes(error))):
+    for each in reversed(list(_list_causes(error))):
         parts.append("Traceback (most recent call last):\n" + "".join(traceback.format_tb(each.__traceback__)))
-        parts[-1] += f"{type(each).__name__}: {_first_line(str(each))}"
+        parts[-1] += f"{type(each).__name__}: {_cut_first_line(str(each))}"
     return "\n".join(parts)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -214,15 +214,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _message(record: logging.LogRecord) -> str:
+def _format_message(record: logging.LogRecord) -> str:
     args = record.args
     if isinstance(args, tuple):
-        args = tuple(_first_line(str(each)) if isinstance(each, BaseException) else each for each in args)
+        args = tuple(_cut_first_line(str(each)) if isinstance(each, BaseException) else each for each in args)
     message = str(record.msg)
-    return _first_line(message % args if args else message)
+    return _cut_first_line(message % args if args else message)
 
 
-def _first_line(text: str) -> str:
+def _cut_first_line(text: str) -> str:
     lines = text.strip().splitlines() or [""]
     line = lines[0][:LONGEST_CHARACTERS]
     return line if line == text.strip() else f"{line} …"

@@ -75,7 +75,7 @@ class EmbeddedPostgres:
 
     def is_running(self) -> bool:
         """Return whether the postmaster in the lock file lives. A recycled process id does not count."""
-        pid = self._postmaster_pid()
+        pid = self._read_postmaster_pid()
         if pid is None:
             return False
         try:
@@ -92,7 +92,7 @@ class EmbeddedPostgres:
             return
         self.data_dir.mkdir(parents=True, exist_ok=True)
         users_file = (self.data_dir / USERS_FILE).open("a+b")
-        with self._start_or_stop_lock():
+        with self._lock_start_and_stop():
             fcntl.flock(users_file, fcntl.LOCK_SH)
             self._users_file, self._user_pid = users_file, os.getpid()
             atexit.register(self.release)
@@ -108,7 +108,7 @@ class EmbeddedPostgres:
         self.stop_if_unused()
 
     def stop_if_unused(self) -> None:
-        with (self.data_dir / USERS_FILE).open("a+b") as users_file, self._start_or_stop_lock():
+        with (self.data_dir / USERS_FILE).open("a+b") as users_file, self._lock_start_and_stop():
             try:
                 fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -135,7 +135,7 @@ class EmbeddedPostgres:
         )
 
     @contextlib.contextmanager
-    def _start_or_stop_lock(self) -> Iterator[None]:
+    def _lock_start_and_stop(self) -> Iterator[None]:
         with (self.data_dir / ".postgres-lock").open("a+b") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -144,7 +144,7 @@ class EmbeddedPostgres:
         """Create the cluster if missing, and start it if it is down. Raises: EmbeddedPostgresError."""
         if self.is_running():
             return
-        user = self._server_user()
+        user = self._find_server_user()
         self._make_directories(user)
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
@@ -162,7 +162,7 @@ class EmbeddedPostgres:
 
         pg_ctl would stop the folder's current server, which is another one if the folder was deleted and created again.
         """
-        pid = self._postmaster_pid()
+        pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
             return
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -178,13 +178,13 @@ class EmbeddedPostgres:
                     return
                 time.sleep(0.05)
 
-    def _postmaster_pid(self) -> int | None:
+    def _read_postmaster_pid(self) -> int | None:
         try:
             return int((self.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
         except (FileNotFoundError, ValueError):
             return None
 
-    def _server_user(self) -> str | None:
+    def _find_server_user(self) -> str | None:
         """Return the account of the server, or None for the current one. PostgreSQL refuses to run as root."""
         if os.geteuid() != 0:
             return None
@@ -239,7 +239,7 @@ class EmbeddedPostgres:
             "unix_socket_directories": f"'{self.socket_dir}'",
             "unix_socket_permissions": "0700",
             "max_connections": "120",
-            "shared_buffers": f"{self._buffers_mib(memory_mib)}MB",
+            "shared_buffers": f"{self._compute_buffers_mib(memory_mib)}MB",
             "effective_cache_size": f"{memory_mib // 2}MB",
             "work_mem": "32MB",
             "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 1024))}MB",
@@ -270,7 +270,7 @@ class EmbeddedPostgres:
             shutil.chown(site_conf, user, user)
             shutil.chown(main_conf, user, user)
 
-    def _buffers_mib(self, memory_mib: int) -> int:
+    def _compute_buffers_mib(self, memory_mib: int) -> int:
         """Return a buffer size for all stored data, up to a quarter of the memory.
 
         It halves the search time in a million passages. Small sites need less: the list of buffers takes 1 MiB of each
@@ -289,11 +289,11 @@ class EmbeddedPostgres:
                 return
             except EmbeddedPostgresError:
                 # The children of a killed postmaster keep its shared memory for a moment.
-                if time.monotonic() > deadline or "shared memory block" not in self._log_tail():
+                if time.monotonic() > deadline or "shared memory block" not in self._read_log_tail():
                     raise
                 time.sleep(0.5)
 
-    def _log_tail(self) -> str:
+    def _read_log_tail(self) -> str:
         try:
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
         except FileNotFoundError:
@@ -319,7 +319,7 @@ class EmbeddedPostgres:
             output.seek(0)
             text = output.read().decode(errors="replace")
         if result.returncode != 0:
-            detail = self._log_tail() if program == "pg_ctl" else ""
+            detail = self._read_log_tail() if program == "pg_ctl" else ""
             raise EmbeddedPostgresError(f"{program} failed with status {result.returncode}:\n{text}{detail}")
         return text
 

@@ -12,14 +12,14 @@ from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
 
-def _backend(path: str, **options: Any) -> dict[str, Any]:
+def _make_backend(path: str, **options: Any) -> dict[str, Any]:
     return {"BACKEND": path, "OPTIONS": options}
 
 
 _IN_THIS_PROCESS = {"cache_dir": DATA_DIR / "models"}
 BUILT_IN_EMBEDDERS = {
-    "multilingual-e5-small": _backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
-    "all-MiniLM-L6-v2": _backend("retrieval.index.embedders.onnx.OnnxMiniLM", **_IN_THIS_PROCESS),
+    "multilingual-e5-small": _make_backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
+    "all-MiniLM-L6-v2": _make_backend("retrieval.index.embedders.onnx.OnnxMiniLM", **_IN_THIS_PROCESS),
 }
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
@@ -27,7 +27,7 @@ _query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|"
 # It is empty if no name is set, and `retrieval.conf` chooses a built-in embedder.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
-    EMBEDDER = _backend(
+    EMBEDDER = _make_backend(
         "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
         base_url=EMBEDDING_BASE_URL,
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
@@ -37,7 +37,7 @@ if EMBEDDING_BASE_URL:
         query_timeout_seconds=2.5,
     )
 elif EMBEDDING_MODEL and not EMBEDDER:
-    EMBEDDER = _backend(
+    EMBEDDER = _make_backend(
         "retrieval.index.embedders.onnx.LocalEmbedder",
         model=EMBEDDING_MODEL,
         query_prompt=_query_prompt or None,
@@ -74,7 +74,7 @@ HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: dict[str, Any] = {}
 # A local model writes one text at a time, and would be late. A search profile can work without it.
 if HAS_MODEL and not LOCAL_MODEL:
-    QUERY_REFORMULATOR = _backend(
+    QUERY_REFORMULATOR = _make_backend(
         "retrieval.search.model_reformulator.ModelReformulator",
         **_MODEL,
         # A reader waits; afterwards the original question is searched.
@@ -83,20 +83,20 @@ if HAS_MODEL and not LOCAL_MODEL:
 # Off by default: each passage of every document costs a call.
 QUESTION_GENERATOR: dict[str, Any] | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
-    QUESTION_GENERATOR = _backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
+    QUESTION_GENERATOR = _make_backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
 
 # Profiles choose a reranker by its name. An unused reranker is not loaded.
 RERANKERS: dict[str, dict[str, Any]] = {}
 RERANK_URL, RERANK_MODEL = env.text("RERANK_URL"), env.text("RERANK_MODEL")
 if RERANK_MODEL and not RERANK_URL:
-    RERANKERS["cross_encoder"] = _backend(
+    RERANKERS["cross_encoder"] = _make_backend(
         "retrieval.search.cross_encoder.CrossEncoder",
         model=RERANK_MODEL,
         cache_dir=DATA_DIR / "models",
         threads=2,
     )
 if RERANK_URL:
-    RERANKERS["http"] = _backend(
+    RERANKERS["http"] = _make_backend(
         "retrieval.search.http_reranker.HttpReranker",
         url=RERANK_URL,
         api_key=env.text("RERANK_API_KEY"),

@@ -88,17 +88,17 @@ class Command(MeasuringCommand, PreparedCommand):
             "cpu_ms_per_stream": round(measured.cpu_ms, 1),
             "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
             "readers_ms_per_stream": round(measured.readers_ms, 1),
-            "before": _load(measured.before),
-            "peak": _load(measured.peak),
-            "after": _load(measured.after),
+            "before": _describe_load(measured.before),
+            "peak": _describe_load(measured.peak),
+            "after": _describe_load(measured.after),
             "vanished": {
                 "readers": len(measured.vanished),
                 "stopped_seconds": round(measured.stopped_seconds, 2),
-                **_load(measured.settled),
+                **_describe_load(measured.settled),
             },
             "statuses": measured.statuses,
         }
 
 
-def _load(load: StreamLoad) -> dict[str, Any]:
+def _describe_load(load: StreamLoad) -> dict[str, Any]:
     return {"memory_mib": round(load.memory_mib, 1), "database_connections": load.connections}

@@ -61,7 +61,9 @@ class Command(MeasuringCommand, PreparedCommand):
         runs = []
         for test_set, questions in sets:
             collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=report)
-            asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
+            asked = _choose_questions(
+                questions, [other for other in foreign if other.name != test_set.name], options["limit"]
+            )
             runs.append(run(test_set.name, asked, collection, report=report))
         return runs
 
@@ -71,7 +73,7 @@ class Command(MeasuringCommand, PreparedCommand):
             for kind in QuestionKind
         ]
         of_runs = [run.figures() for run in runs]
-        rows += [[label, *(_shown(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
+        rows += [[label, *(_format_interval(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
         latencies = [run.latency() for run in runs]
         rows += [
             [
@@ -97,11 +99,11 @@ class Command(MeasuringCommand, PreparedCommand):
         }
 
 
-def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
+def _choose_questions(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
     own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
     return [*own, *off_topic(foreign, limit)]
 
 
-def _shown(interval: Interval | None) -> str:
+def _format_interval(interval: Interval | None) -> str:
     return "-" if interval is None else f"{figure(interval.mean)} [{figure(interval.low)} {figure(interval.high)}]"

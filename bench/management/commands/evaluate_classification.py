@@ -53,7 +53,7 @@ class Command(MeasuringCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> dict[str, list[ClassifiedQuestion]]:
-        by_group = _groups(_read(options["file"]))
+        by_group = _group_questions(_read(options["file"]))
         for one in by_group["all"] if options["errors"] else ():
             if not one.is_right:
                 given = f"{one.given.query_class} ({one.given.rule})"
@@ -62,14 +62,18 @@ class Command(MeasuringCommand):
 
     def as_json(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> dict[str, Any]:
         return {
-            name: {"questions": len(own), "accuracy": rounded(_accuracy(own)), "confusion": _confusion(own)}
+            name: {
+                "questions": len(own),
+                "accuracy": rounded(_compute_accuracy(own)),
+                "confusion": _count_confusion(own),
+            }
             for name, own in by_group.items()
         }
 
     def as_markdown(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> str:
-        groups = [[name, str(len(own)), str(_accuracy(own))] for name, own in by_group.items()]
+        groups = [[name, str(len(own)), str(_compute_accuracy(own))] for name, own in by_group.items()]
         judged = "held-out" if "held-out" in by_group else "all"
-        matrix = _confusion(by_group[judged])
+        matrix = _count_confusion(by_group[judged])
         rows = [
             [label, *map(str, given.values()), f"{given[label] / total:.3f}" if (total := sum(given.values())) else "-"]
             for label, given in matrix.items()
@@ -81,7 +85,7 @@ class Command(MeasuringCommand):
         )
 
 
-def _accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
+def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
     return mean_interval([float(one.is_right) for one in questions])
 
 
@@ -97,7 +101,7 @@ def _read(path: Path) -> list[ClassifiedQuestion]:
     return questions
 
 
-def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
+def _group_questions(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
     groups: dict[str, list[ClassifiedQuestion]] = {"all": questions}
     for one in questions:
         for name in (one.split, f"{one.split}, {one.language}"):
@@ -105,6 +109,6 @@ def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQue
     return groups
 
 
-def _confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
+def _count_confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
     counts = Counter((one.query_class, one.given.query_class) for one in questions)
     return {label.value: {given.value: counts[label, given] for given in QueryClass} for label in QueryClass}

@@ -49,7 +49,7 @@ class Command(PreparedCommand):
         if not evaluation_set.questions.measurable(kind).exists():
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
-            profile = _profile(options["profile"])
+            profile = _find_profile(options["profile"])
             draft = evaluation_set.collection.drafts.open().first() if options["draft"] else None
             if options["draft"] and draft is None:
                 raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
@@ -62,7 +62,7 @@ class Command(PreparedCommand):
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(run), ensure_ascii=False))
         else:
-            self._tell(run)
+            self._print_figures(run)
         if run.unreliable_reason:
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
@@ -85,7 +85,7 @@ class Command(PreparedCommand):
         finally:
             bar.clear()
 
-    def _tell(self, run: EvaluationRun) -> None:
+    def _print_figures(self, run: EvaluationRun) -> None:
         documents = "" if run.draft is None else f", on {run.draft}"
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
@@ -97,7 +97,7 @@ class Command(PreparedCommand):
         self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {latency['p50']:.0f} / {latency['p95']:.0f}")
 
 
-def _profile(name: str) -> NamedProfile:
+def _find_profile(name: str) -> NamedProfile:
     if not name:
         return active_profile()
     if name == BUILT_IN:
