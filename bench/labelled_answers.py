@@ -19,7 +19,7 @@ from chat.answering.support import SentenceSupport, SupportScorer, cut_passage, 
 from evaluation.exceptions import UnreadableTestSet
 
 LEAST_OVERLAP = 3
-"""So many characters of a sentence have to be marked: spans often include a neighbour's full stop."""
+"""A marked sentence has at least this number of marked characters: spans often include a neighbour's full stop."""
 
 _WORD = re.compile(r"\w+")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaluation.exceptions import EvaluationError
 
 Report = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, and how much there is."""
+"""The arguments are the current work, the number of finished units, and of all units."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -227,7 +227,7 @@ def _compute_mean(values: Iterable[float]) -> Interval | None:
 
 
 Ask = Callable[[GradedQuestion], Reply]
-"""Asks one question, in the conversation of the question that it follows."""
+"""A function that asks one question, in the conversation of the question that it follows."""
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:

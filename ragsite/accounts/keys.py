@@ -29,8 +29,8 @@ PLACEHOLDERS = frozenset(
         *("no-key", "no-key-required", "ollama", "sk-no-key", "sk-no-key-required"),
     ]
 )
-"""What clients of OpenAI's protocol send where they demand a key and none is needed. Any other unknown key is refused:
-the owner of a mistyped or withdrawn one must not ask fewer documents than expected without notice."""
+"""Clients of OpenAI's protocol that demand a key send these if none is needed. Any other unknown key is refused: the
+owner of a mistyped or withdrawn key must notice that fewer documents are searched."""
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
 # 62 letters and digits: 256 random bits.

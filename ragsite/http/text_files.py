@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from retrieval.models import Collection, Document
 
 DOCUMENTS_LISTED = 100
-"""Of each collection, the first by title: the file is for a model to read whole."""
+"""The first documents of each collection by title: a model reads the whole file."""
 
 
 @require_GET
