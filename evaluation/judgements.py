@@ -40,7 +40,7 @@ from retrieval.infrastructure.database import not_waiting
 from retrieval.infrastructure.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
 from retrieval.types import ContextBlock, Passage
 
-# It is well below the time after which the broker gives the task to a second worker.
+# The limit is well below the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 

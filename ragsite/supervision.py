@@ -1,7 +1,7 @@
 """Run the processes of a Procfile under a foreground process, and restart processes that die.
 
-Forks share the supervisor's loaded memory. It has no threads and no database connection, which would not survive a
-fork.
+Forks share the supervisor's loaded memory. The supervisor has no threads and no database connection, which would not
+survive a fork.
 """
 
 from __future__ import annotations

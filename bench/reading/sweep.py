@@ -2,7 +2,7 @@
 
 ``python -m bench.reading.sweep FOLDER``. The second reader is the engine xberg for Office files, OpenDocument, books
 and markup, and pypdf for PDF files where it is installed. A file is a silent loss if the second reader finds more than
-two words, and more than one of two hundred, that occur nowhere in the site's text, and the site says nothing about it.
+two words, and more than one of two hundred, that the site's text lacks without a notice.
 Such a file has to be looked at: the second reader may be wrong.
 """
 

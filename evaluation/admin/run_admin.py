@@ -44,7 +44,7 @@ from retrieval.search.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# An answer that meets this share is right, even if it is too long.
+# An answer that meets this share of the expectations is right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
 # The keys are values of `RunComparison.beyond_chance`.

@@ -27,7 +27,7 @@ METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
 # Small models that may refuse do so for half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
-# A changed document, model, profile or release ends it sooner; "Ask again" bypasses it.
+# A changed document, model, profile or release invalidates an answer sooner; "Ask again" skips the cache.
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
 # Rules judge every answer at no cost; a language model named here judges too. The setting is separate, because a model
