@@ -1,4 +1,4 @@
-"""Test sets in BEIR's form: a corpus, queries, and judgements of which documents answer which query. PURE."""
+"""Test sets in BEIR's format: a corpus, queries, and judgements of the documents that answer them. PURE."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class JudgedQuery:
 
 @dataclass(frozen=True, slots=True)
 class TestSet:
-    """A corpus and its judged queries, both in the order of their files.
+    """A corpus and its judged queries, both in file order.
 
-    ``language`` is the one of the set's description, a two-letter code or a name, or empty. ``unknown_documents`` is
-    the number of relevant documents that the corpus lacks, which no search can find.
+    ``language``, from the set's description, is a two-letter code, a name, or empty. ``unknown_documents`` counts
+    relevant documents that the corpus lacks.
     """
 
     __test__ = False  # pytest would take the class for a test
@@ -57,21 +57,21 @@ class TestSet:
     unknown_documents: int = 0
 
 
-# The first existing one is read: this project's names, then those of the published BEIR sets.
+# The first existing file is read: this project's names, then names of the published BEIR sets.
 JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 
 
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
-    """The test set in ``folder``, named after it.
+    """Read the test set in ``folder``, named after it.
 
-    ``judgements`` is a path, also one in the folder; without it, the first existing of ``JUDGEMENTS``. Queries without
-    a relevant document are left out, and so are judgements of unknown queries: files for a split share the queries of
-    the whole set. Raises: UnreadableTestSet, which names the file and the line.
+    ``judgements`` is a path, also one in the folder; by default the first existing of ``JUDGEMENTS``. Unjudged queries
+    and judgements of unknown queries are left out: files for a split share the queries of the whole set. Raises:
+    UnreadableTestSet, which names the file and the line.
     """
     documents = tuple(_read_corpus(folder / CORPUS))
     if not documents:
         raise UnreadableTestSet(f"{folder / CORPUS} holds no document.")
-    path = _judgements_file(folder, judgements)
+    path = _find_judgements_file(folder, judgements)
     grades = _read_judgements(path)
     queries = tuple(
         JudgedQuery(query, text, grades[query])
@@ -82,10 +82,10 @@ def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
         raise UnreadableTestSet(f"{path} judges no document relevant to any query of {folder / QUERIES}.")
     known = {document.id for document in documents}
     unknown = sum(document not in known for query in queries for document, grade in query.grades.items() if grade > 0)
-    return TestSet(folder.resolve().name, documents, queries, _language(folder / DESCRIPTION), unknown)
+    return TestSet(folder.resolve().name, documents, queries, _read_language(folder / DESCRIPTION), unknown)
 
 
-def _judgements_file(folder: Path, named: Path | None) -> Path:
+def _find_judgements_file(folder: Path, named: Path | None) -> Path:
     candidates = [named, folder / named] if named is not None else [folder / name for name in JUDGEMENTS]
     found = next((path for path in candidates if path.is_file()), None)
     if found is None:
@@ -94,7 +94,6 @@ def _judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Each line of the file that is not blank, with its place. Raises: UnreadableTestSet."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -103,7 +102,6 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each JSON object of the file, with its place. Raises: UnreadableTestSet."""
     return objects_of(read_lines(path))
 
 
@@ -119,7 +117,7 @@ def naming(where: str) -> Iterator[None]:
 
 
 def strings(value: object) -> tuple[str, ...]:
-    """The list as a tuple. Raises: TypeError for anything but a list of strings."""
+    """Return the list as a tuple. Raises: TypeError for anything but a list of strings."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{value!r} is not a list of strings")
     return tuple(value)
@@ -138,7 +136,6 @@ def _read_queries(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """The grades of each query's judged documents."""
     grades: dict[str, dict[str, int]] = {}
     for query, judged in judgements_of(read_lines(path)):
         if grades.setdefault(query, {}).setdefault(judged.source, judged.grade) != judged.grade:
@@ -146,7 +143,7 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _language(path: Path) -> str:
+def _read_language(path: Path) -> str:
     if not path.is_file():
         return ""
     with naming(str(path)):

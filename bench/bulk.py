@@ -1,7 +1,7 @@
-"""Writes a whole collection in one transaction: documents, texts, chunks and statistics.
+"""Writing a whole collection in one transaction: documents, texts, chunks and statistics.
 
-Chunks are written by the site's own code. Words and lengths are counted once, at the end: counting them for each
-document takes minutes for thousands of short texts.
+The site's own code writes the chunks. Words and lengths are counted once, at the end: counting per document takes
+minutes for thousands of short texts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BATCH = 100
 class NewDocument:
     """A document to write. ``index_fingerprint`` is stored with its text, and says how the chunks were made.
 
-    Without ``chunks`` the document exists, and no search finds it.
+    A document without ``chunks`` is never found.
     """
 
     source: str
@@ -62,8 +62,8 @@ def replace_documents(
 ) -> None:
     """Replace the documents of the collection, in one transaction.
 
-    Term weights are computed with the mean length of these chunks; unless ``exact``, with one that may differ by a
-    tenth, which saves writing all rows twice.
+    Term weights use the mean length of these chunks. Unless ``exact``, the mean may differ by a tenth, which saves
+    writing all rows twice.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -82,13 +82,13 @@ def replace_documents(
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
-    """A hash of ``parts`` and of everything else on which the index of the collection depends."""
+    """Return a hash of ``parts`` and of everything else that the collection's index depends on."""
     site = (ANALYSIS_VERSION, embedder.name, str(collection.text_search_configuration), FIELD_BOOSTS, weighting())
     return hashlib.sha256(repr((*site, *parts)).encode()).hexdigest()
 
 
 def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
-    """Whether the collection has this number of chunks, all of them counted and with a vector."""
+    """Return whether the collection has this number of chunks, all of them counted and with a vector."""
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()
@@ -104,9 +104,8 @@ def settle() -> None:
 
 
 def clear(collection: Collection) -> None:
-    """Delete the content of the collection."""
     with transaction.atomic():
-        # Chunks first: a document deleted with its chunks would count their words out of the statistics, one by one.
+        # Deleting a document with its chunks would subtract their words from the statistics one by one.
         Chunk.objects.filter(collection=collection).only("pk").delete()
         Lexeme.objects.filter(collection=collection).delete()
         Document.objects.filter(collection=collection).only(

@@ -1,4 +1,4 @@
-"""The corpus of a test set, in a collection of its own."""
+"""The corpus of a test set, in its own collection."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Raise it when the loading changes: collections with another version are loaded again.
+# Increase it when the loading changes: collections with another version are loaded again.
 LOADING_VERSION = 2
 LONGEST_TITLE = 500
 LONGEST_SLUG = 50
-# PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms: the rest of a
-# longer text is not searched.
+# PostgreSQL refuses a `tsvector` of more than 1 MB, and pgvector a `sparsevec` of more than 16,000 terms, so the rest
+# of a longer text is not searched.
 ONE_CHUNK_CHARACTERS = 20_000
 
-# A document's title, text and language in; its text as stored, and its chunks without vectors, out.
+# Maps title, text and language to the text as stored and its chunks without vectors.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 
 def configuration_of(test_set: TestSet, language: str = "") -> str:
-    """The text-search configuration of a set: of ``language``, else of the set's description, else of its name's end.
+    """Return the text-search configuration: of ``language``, else of the description, else of the name's end.
 
-    English if there is none. Raises: EvaluationError for a language that the site does not have.
+    English is the default. Raises: EvaluationError for a language that the site does not have.
     """
     wanted = (language or test_set.language).casefold()
     if not wanted:
@@ -60,14 +60,13 @@ def configuration_of(test_set: TestSet, language: str = "") -> str:
 
 
 def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
-    """The collection of the set's corpus, loaded unless it was loaded in this way before.
+    """Return the collection of the set's corpus, loaded unless an equal load exists.
 
     A document is one chunk, as published figures assume, and the embedder reads its beginning; with ``chunked``,
-    documents are cut as the site cuts uploaded text. The collection is not public. It is loaded in one transaction, so
-    an interrupted run leaves it as it was.
+    documents are cut like uploaded text. The collection is not public. One transaction loads it.
     """
     collection, _ = Collection.objects.update_or_create(
-        slug=_slug(test_set.name, chunked),
+        slug=_make_slug(test_set.name, chunked),
         defaults={"text_search_configuration": configuration},
         create_defaults={
             "name": f"Test set {test_set.name}{', chunked' if chunked else ''}"[:200],
@@ -82,39 +81,39 @@ def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report
     if _is_loaded(collection, test_set.documents, made_by, embedder):
         return collection
     code = next((code for code, name in CONFIGURATION_BY_CODE.items() if name == configuration), "")
-    cut = _chunks if chunked else _one_chunk
+    cut = _cut_into_chunks if chunked else _make_one_chunk
     prepared = []
     for done, document in enumerate(test_set.documents):
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
-        prepared.append(_prepared(document, code, made_by, cut))
-    prepared = _with_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
-    replace_documents(collection, _told(prepared, f"{test_set.name}: writing", report), embedder)
+        prepared.append(_prepare(document, code, made_by, cut))
+    prepared = _add_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
+    replace_documents(collection, _report_each(prepared, f"{test_set.name}: writing", report), embedder)
     settle()
     return collection
 
 
-def _slug(name: str, chunked: bool) -> str:
+def _make_slug(name: str, chunked: bool) -> str:
     # Sets with equal slugs replace each other in one collection.
     start, end = "beir-", "-chunked" if chunked else ""
     return f"{start}{slugify(name)[: LONGEST_SLUG - len(start) - len(end)]}{end}"
 
 
-def _fingerprint(document: CorpusDocument) -> str:
+def _hash_document(document: CorpusDocument) -> str:
     return hashlib.sha256(f"{document.title}\x00{document.text}".encode()).hexdigest()
 
 
 def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made_by: str, embedder: Embedder) -> bool:
-    """Whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
+    """Return whether the collection has exactly these documents with this index fingerprint, and all their chunks."""
     texts = DocumentText.objects.filter(document__collection=collection)
     stored = texts.values_list("document__source", "content_hash", "recipe")
-    if set(stored) != {(document.id, _fingerprint(document), made_by) for document in documents}:
+    if set(stored) != {(document.id, _hash_document(document), made_by) for document in documents}:
         return False
     promised = Document.objects.filter(collection=collection).values_list("chunk_count", flat=True)
     return is_whole(collection, embedder, sum(promised))
 
 
-def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
+def _prepare(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
     return NewDocument(
@@ -122,14 +121,13 @@ def _prepared(document: CorpusDocument, language: str, made_by: str, cut: _Cut) 
         title=title,
         language=language,
         text=text,
-        content_hash=_fingerprint(document),
+        content_hash=_hash_document(document),
         index_fingerprint=made_by,
         chunks=chunks,
     )
 
 
-def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """The text as one chunk; none for a document without title and text."""
+def _make_one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
     if not title and not text.strip():
         return text, ()
     content = text[:ONE_CHUNK_CHARACTERS]
@@ -147,8 +145,8 @@ def _one_chunk(title: str, text: str, language: str) -> tuple[str, tuple[NewChun
     return text, (chunk,)
 
 
-def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
-    """The chunks that ingestion makes of an uploaded text file; none if it rejects the file."""
+def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, ...]]:
+    """Return the chunks that ingestion makes of an uploaded text file, or none if it rejects the file."""
     try:
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
     except DocumentRejected:
@@ -180,13 +178,13 @@ def _chunks(title: str, text: str, language: str) -> tuple[str, tuple[NewChunk, 
     return extracted.text, tuple(chunks)
 
 
-def _with_vectors(
+def _add_vectors(
     collection: Collection,
     documents: Sequence[NewDocument],
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """``documents`` with a vector for each chunk, reused from an earlier load of an equal chunk."""
+    """Return ``documents`` with a vector per chunk, reused from an earlier load of an equal chunk."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)
@@ -214,7 +212,7 @@ def _with_vectors(
     ]
 
 
-def _told(documents: Sequence[NewDocument], what: str, report: Report) -> Iterator[NewDocument]:
+def _report_each(documents: Sequence[NewDocument], what: str, report: Report) -> Iterator[NewDocument]:
     for number, document in enumerate(documents):
         report(what, number, len(documents))
         yield document

@@ -1,7 +1,7 @@
-"""How well the support of sentences separates answers that people labelled as hallucinated from others. PURE.
+"""A test whether sentence support separates answers labelled as hallucinated from others. PURE.
 
-Answers with human labels are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words
-that people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this form.
+Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
+people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_
 from evaluation.exceptions import UnreadableTestSet
 
 LEAST_OVERLAP = 3
-"""So many characters of a sentence have to be marked: spans often include a neighbour's full stop."""
+"""A marked sentence has at least this number of marked characters: spans often include a neighbour's full stop."""
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """An answer with its passages and human labels; ``spans`` are the starts and ends of what people marked."""
+    """An answer with its passages and human labels. ``spans`` are starts and ends of marked text."""
 
     passages: tuple[str, ...]
     text: str
@@ -36,8 +36,6 @@ class LabelledAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSentence:
-    """A sentence that claims something; ``marked`` says whether people marked it."""
-
     text: str
     judgement: SentenceSupport
     marked: bool
@@ -45,8 +43,6 @@ class JudgedSentence:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """``score`` is the probability, 0 to 1, that all the answer's sentences are supported."""
-
     answer: LabelledAnswer
     sentences: tuple[JudgedSentence, ...]
     score: float
@@ -54,7 +50,7 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """Sentences below the threshold (``marked``), compared with those that people marked (``bad``)."""
+    """Sentences below the threshold (``marked``), compared with sentences that people marked (``bad``)."""
 
     sentences: int
     bad: int
@@ -71,10 +67,10 @@ class Marking:
 
 
 def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
-    """The answers of a file, in order.
+    """Read the answers of a file, in order.
 
-    Raises: UnreadableTestSet for a missing file, one that is not UTF-8, a wrong line, which it names, and for a file
-    without both a good and a bad answer.
+    Raises: UnreadableTestSet for a file that is missing, not UTF-8, or lacks a good or a bad answer, and for a wrong
+    line, which it names.
     """
     answers = []
     for where, row in read_objects(path):
@@ -87,14 +83,14 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
 
 
 def word_share(answer: LabelledAnswer) -> float:
-    """The baseline: the share of the answer's words that are in a passage; 1 for an answer without words."""
+    """Return the baseline: the share of the answer's words that are in a passage; 1 without words."""
     words = _WORD.findall(answer.text.lower())
     held = set(_WORD.findall(" ".join(answer.passages).lower()))
     return sum(word in held for word in words) / len(words) if words else 1.0
 
 
 def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_: None) -> list[JudgedAnswer]:
-    """Each answer, in order, with the support of its sentences by all its passages."""
+    """Return each answer, in order, with the support of its sentences by all its passages."""
     judged = []
     for passages, alike in groupby(answers, key=lambda answer: answer.passages):
         scorer = SupportScorer([cut_passage(marker, text) for marker, text in enumerate(passages, start=1)])
@@ -123,7 +119,6 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
 
 
 def marking(judged: Sequence[JudgedAnswer]) -> Marking:
-    """The sentences without enough support, compared with those that people marked."""
     sentences = [sentence for answer in judged for sentence in answer.sentences]
     doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
     return Marking(

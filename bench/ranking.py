@@ -1,4 +1,4 @@
-"""Measuring rankings: the queries of a test set go through the `search()` that answers users."""
+"""Measurement of rankings: the queries of a test set go through the users' `search()`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS = (*(method.value for method in SearchMethod), DEFAULT)
 
 @dataclass(slots=True)
 class MethodRun:
-    """One method on one set: for each query a value of each metric, and the milliseconds of each stage."""
+    """One method on one set: a value of each metric per query, and the milliseconds of each stage."""
 
     scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
@@ -35,15 +35,12 @@ class MethodRun:
         return mean_interval(self.scores[metric])
 
     def latency(self) -> dict[str, Percentiles]:
-        """The times of each stage that ran; the last one is the whole search, `total`."""
         stages = sorted(self.milliseconds, key=lambda stage: stage == "total")
         return {stage: percentiles(self.milliseconds[stage]) for stage in stages}
 
 
 @dataclass(frozen=True, slots=True)
 class SetRun:
-    """One set, searched with each method."""
-
     name: str
     documents: int
     queries: int
@@ -51,12 +48,11 @@ class SetRun:
 
 
 def rerankers() -> tuple[str, ...]:
-    """The names of rerankers: `none`, and those of the site."""
     return (NO_RERANKER, *settings.RERANKERS)
 
 
 def check_depth() -> None:
-    """Raises: EvaluationError if the site's searches are not as deep as the metrics need."""
+    """Raise EvaluationError if the site's searches are not as deep as the metrics need."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
         raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
 
@@ -70,13 +66,11 @@ def run(
     limit: int | None,
     report: Report,
 ) -> SetRun:
-    """The first ``limit`` queries, searched with each method and reranked by ``reranker``.
+    """Search the first ``limit`` queries with each method, reranked by ``reranker``.
 
-    Without a ``reranker``, `default` has that of its profile and the other methods have none. Methods take turns at
-    being first, so that no one profits more from warm caches.
-
-    Raises: UntrustworthyRun if a retriever or the reranker failed, or if the collection changed meanwhile; and what
-    `search()` raises.
+    If it is None, `default` uses its profile's reranker and the other methods none. Methods take turns at being first,
+    so that none profits more from warm caches. Raises: UntrustworthyRun if a retriever or the reranker failed, or if
+    the collection changed; the errors of `search()`.
     """
     queries = test_set.queries[:limit]
     version = corpus_version(collection.pk)
@@ -96,7 +90,6 @@ def run(
 
 
 def ranked_documents(result: SearchResult) -> list[str]:
-    """The identifiers of the documents found, in the order of their best chunks."""
     return list(dict.fromkeys(hit.passage.source for hit in result.hits))
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from evaluation.exceptions import EvaluationError
 
 Report = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, and how much there is."""
+"""The arguments are the current work, the number of finished units, and of all units."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table, without a line end after its last row."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
@@ -36,20 +35,20 @@ def replace_section(page: Path, name: str, text: str) -> None:
 
 
 def figure(value: float) -> str:
-    """Three decimals without a leading zero: .717, −.026, 1.000."""
+    """Return three decimals without a leading zero: .717, −.026, 1.000."""
     text = f"{abs(value):.3f}"
     text = text[1:] if text.startswith("0") else text
     return f"−{text}" if value < 0 and text.strip(".0") else text
 
 
 def interval(mean: float, low: float, high: float) -> str:
-    """A difference with its interval: +.021 [.004 .038]."""
+    """Return a difference with its interval: +.021 [.004 .038]."""
     sign = "+" if mean > 0 else ""
     return f"{sign}{figure(mean)} [{figure(low)} {figure(high)}]"
 
 
 def positive(text: str) -> int:
-    """The type of an argument that is a whole number above 0. Raises: ArgumentTypeError."""
+    """Parse an argument that is a whole number above 0. Raises: ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)

@@ -12,7 +12,7 @@ from evaluation.statistics import RESAMPLES, SEED, Interval, mean_interval
 def bootstrap(
     estimate: float, resample: Callable[[np.random.Generator], float | None], *, resamples: int = RESAMPLES
 ) -> Interval:
-    """The estimate with a bootstrap interval, for a figure that is not a mean.
+    """Return the estimate with a bootstrap interval, for a figure that is not a mean.
 
     ``resample`` draws a sample and returns its figure, or None to leave it out.
     """
@@ -22,12 +22,11 @@ def bootstrap(
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """The mean difference of ``values`` and ``baseline`` on the same queries in the same order, with its 95 % interval.
+    """Return the mean difference on the same queries in the same order, with its 95 % interval.
 
-    Differences of single queries are drawn, so that the difficulty of queries does not widen the interval: one without
-    0 is a difference beyond chance. Raises: ValueError for different lengths, or without values.
-
-    Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
+    Differences of single queries are drawn, so that the difficulty of queries does not widen the interval: an interval
+    without 0 is a difference beyond chance. Raises: ValueError for different lengths, or without values. Source: Sakai,
+    "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
     """
     if len(values) != len(baseline):
         raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
@@ -35,10 +34,9 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float], *, res
 
 
 def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
-    """The probability that a positive has a higher score than a negative; ties count one half.
+    """Return the probability that a positive has a higher score than a negative; ties count one half.
 
     0.5 for scores without information. Raises: ValueError for different lengths, or without a positive and a negative.
-
     Source: Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic Curve",
     Radiology 1982.
     """
@@ -55,7 +53,7 @@ def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
 
 
 def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """The area with its 95 % bootstrap interval; positives and negatives are drawn separately.
+    """Return the area with its 95 % bootstrap interval; positives and negatives are drawn separately.
 
     Raises: as :func:`auroc`.
     """
@@ -73,12 +71,12 @@ def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resampl
 def refusal_precision(
     unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
 ) -> Interval | None:
-    """The share of unanswerable questions among the refused ones, as if both kinds had the same number of questions.
+    """Return the share of unanswerable questions among the refused ones, as if both kinds were equally frequent.
 
     The arguments say for each question of a kind whether it was refused. The precision is r / (r + w), where r and w
-    are the refused shares of the unanswerable and the answerable questions: it does not depend on their numbers. The
-    95 % bootstrap interval is over the questions of both kinds. None if nothing was refused; samples without a refusal
-    are left out. Raises: ValueError for a kind without questions.
+    are the refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the
+    questions of both kinds. None without a refusal; samples without a refusal are left out. Raises: ValueError for a
+    kind without questions.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

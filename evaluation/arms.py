@@ -1,11 +1,11 @@
 """A visitor's arm in an experiment, and the interval of the difference between the arms. PURE.
 
-The arm is computed, not stored: a visitor has the same arm in every process, and another arm with another salt.
+The arm is computed, not stored: a visitor has the same arm in every process, and an independent arm with another salt.
 
-The interval is valid however often it is computed. Under "no effect", the likelihood ratio of an effect drawn from a
-normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
-most ``ALPHA`` (Ville, 1939). Inverted, it gives intervals that all contain the true difference at once. Variances are
-estimated, so this is exact for many visitors only: there is no interval below ``LEAST_PER_ARM``.
+The interval is valid however often it is computed. If there is no effect, the likelihood ratio of an effect drawn from
+a normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is
+at most ``ALPHA`` (Ville, 1939). Inverting the test gives intervals that all contain the true difference at once.
+Variances are estimated, so the guarantee needs many visitors: there is no interval below ``LEAST_PER_ARM``.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
@@ -23,7 +23,7 @@ import numpy as np
 
 ALPHA = 0.05
 LEAST_PER_ARM = 100
-# The test is most sensitive to this effect: five percentage points. Any value that is fixed beforehand keeps alpha.
+# The test is most sensitive to an effect of five percentage points. Any value fixed beforehand keeps ``ALPHA``.
 TAU = 0.05
 
 
@@ -33,17 +33,18 @@ class Arm(StrEnum):
 
 
 def assign(salt: str, subject: str, traffic_share: float) -> Arm | None:
-    """The visitor's arm, both equally likely; None for visitors outside the experiment, and for an empty subject.
+    """Return the visitor's arm, both equally likely, or None if the visitor takes no part.
 
-    ``traffic_share``, in [0, 1], of the visitors take part. A larger share changes the arm of nobody who took part.
+    The share ``traffic_share`` of the visitors takes part. A larger share keeps earlier arms. An empty subject has no
+    arm.
     """
-    if not subject or _uniform(salt, "traffic", subject) >= traffic_share:
+    if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
-    return Arm.TREATMENT if _uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
+    return Arm.TREATMENT if _draw_uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
 
 
-def _uniform(salt: str, purpose: str, subject: str) -> float:
-    """Uniform in [0, 1), with the 53 bits that a float has."""
+def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
+    """Return a uniform number in [0, 1) with the 53 bits of a float."""
     digest = hashlib.blake2b("\0".join((purpose, salt, subject)).encode(), digest_size=16).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
@@ -66,10 +67,10 @@ class Effect:
 
 
 def effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
-    """The difference of the means with its always-valid interval; None with too few visitors in an arm.
+    """Return the difference of the means with its always-valid interval, or None if an arm has too few visitors.
 
-    An arm is a number for each visitor. The variance is the larger of that of each arm and that of all visitors: an arm
-    without one of some rare events would otherwise look certain.
+    Each arm has one number per visitor. The variance is the larger of the separate and the pooled estimate: an arm that
+    happens to miss a rare event would otherwise look certain.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

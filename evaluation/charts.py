@@ -1,11 +1,8 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
-`admin/evaluation/_chart.html` draws what this module computes. The page that includes it sets the words: ``name``,
-which makes the chart's ids unique, ``title``, ``description``, ``axis``, the head of the table's first column, and
-``empty``.
-
-Charts have no scripts and no inline styles, because of the content security policy: colours and sizes are in
-`evaluation/charts.css`. Values are 0 or more; None is unknown, and is drawn as a gap.
+`admin/evaluation/_chart.html` draws them. The page sets ``name`` (makes the ids unique), ``title``, ``description``,
+``axis`` (heading of the table's first column) and ``empty``. The content security policy forbids scripts and inline
+styles: colours and sizes are in `evaluation/charts.css`. Values are 0 or more; None is unknown and drawn as a gap.
 """
 
 from __future__ import annotations
@@ -17,17 +14,16 @@ from typing import Any
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 470, 14, 198
 UNKNOWN = "–"
-# Classes of the style sheet, one for each series.
 COLOURS = [f"chart-series-{number}" for number in range(1, 7)]
 Number = Callable[[float], str]
-# By name, a value for each label; None is unknown.
+# Maps a name to one value per label. None is unknown.
 Series = Mapping[str, Sequence[float | None]]
 Links = Sequence[str | None] | None
 Drawing = dict[str, Any]
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Two to seven round numbers from 0 to one that is at least ``highest``; ``whole`` ones if asked."""
+    """Return two to seven round numbers from 0 to at least ``highest``. ``whole`` allows only integers."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -39,10 +35,10 @@ def ticks(highest: float, *, whole: bool = False) -> list[float]:
 def line_chart(
     labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
 ) -> Drawing:
-    """A line for each series, broken where a value is unknown.
+    """Draw a line per series, broken where a value is unknown.
 
-    The axis reaches at least to ``most``, such as 1 for shares. ``links`` are the addresses of each label's points.
-    Without a known value the page's ``empty`` is shown.
+    The axis reaches at least ``most``. ``links`` has the address of each label's points. If no value is known, the page
+    shows ``empty``.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = ticks(max([most, *known]))
@@ -52,22 +48,21 @@ def line_chart(
     groups: list[list[dict[str, Any]]] = [[] for _ in labels]
     for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
         for is_known, run in groupby(range(len(labels)), key=lambda index: values[index] is not None):
-            points = [(index, places[index], _height(values[index] or 0.0, axis)) for index in run]
+            points = [(index, places[index], _compute_height(values[index] or 0.0, axis)) for index in run]
             if is_known and len(points) > 1:
                 lines.append((" ".join(f"{x:.2f},{y:.2f}" for _, x, y in points), colour))
             for index, x, y in points if is_known else ():
                 tip = f"{labels[index]}: {number(values[index] or 0.0)} ({name})"
                 groups[index].append({"cx": f"{x:.2f}", "cy": f"{y:.2f}", "tip": tip, "colour": colour})
-    return {**_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
+    return {**_draw_frame(labels, series, number, axis, places, groups, links), "lines": lines, "is_drawn": bool(known)}
 
 
 def stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """A column for each label: the values of all series stacked, the first at the bottom.
+    """Draw a column per label: the stacked values of all series, the first at the bottom.
 
-    The first ``low`` columns have the colour of a warning. ``links`` are the addresses of the columns. If all values
-    are 0 or unknown, the page's ``empty`` is shown.
+    The first ``low`` columns have the colour of a warning. If all values are 0 or unknown, the page shows ``empty``.
     """
     totals = [sum(values[index] or 0 for values in series.values()) for index in range(len(labels))]
     axis = ticks(max(totals, default=0.0), whole=True)
@@ -77,13 +72,13 @@ def stacked_bars(
         below, column = 0.0, []
         for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
             if value := values[index]:
-                top = _height(below + value, axis)
+                top = _compute_height(below + value, axis)
                 column.append(
                     {
                         "x": f"{LEFT + (index + 0.09) * slot:.2f}",
                         "width": f"{slot * 0.82:.2f}",
                         "y": f"{top:.2f}",
-                        "height": f"{_height(below, axis) - top:.2f}",
+                        "height": f"{_compute_height(below, axis) - top:.2f}",
                         "tip": f"{label}: {number(value)} ({name})",
                         "colour": "chart-low" if index < low else colour,
                     }
@@ -91,14 +86,14 @@ def stacked_bars(
                 below += value
         groups.append(column)
     places = [LEFT + (index + 0.5) * slot for index in range(len(labels))]
-    return {**_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
+    return {**_draw_frame(labels, series, number, axis, places, groups, links), "is_drawn": any(totals)}
 
 
-def _height(value: float, axis: Sequence[float]) -> float:
+def _compute_height(value: float, axis: Sequence[float]) -> float:
     return BOTTOM - (BOTTOM - TOP) * value / axis[-1]
 
 
-def _frame(
+def _draw_frame(
     labels: Sequence[str],
     series: Series,
     number: Number,
@@ -107,12 +102,14 @@ def _frame(
     groups: Sequence[Sequence[dict[str, Any]]],
     links: Links,
 ) -> Drawing:
-    """What both kinds of charts have: axes, the shapes of each label with their link, legend and table."""
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))
     return {
         "role": "group" if links and any(links) else "img",
-        "ticks": [(f"{_height(tick, axis):.2f}", f"{_height(tick, axis) + 4:.2f}", number(tick)) for tick in axis],
-        # At most six, evenly spaced; those at the right edge end inside the drawing.
+        "ticks": [
+            (f"{_compute_height(tick, axis):.2f}", f"{_compute_height(tick, axis) + 4:.2f}", number(tick))
+            for tick in axis
+        ],
+        # At most six labels, evenly spaced. Labels at the right edge end inside the drawing.
         "marks": [(f"{places[i]:.2f}", "end" if places[i] > RIGHT - 22 else "middle", labels[i]) for i in shown],
         "groups": [(links[index] if links else None, shapes) for index, shapes in enumerate(groups) if shapes],
         "names": list(zip(series, cycle(COLOURS), strict=False)),

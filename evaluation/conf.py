@@ -1,4 +1,4 @@
-"""The settings of judging and their checks: which answers are judged, and by which judge."""
+"""Settings and checks of judging: which answers are judged, and by which judge."""
 
 from __future__ import annotations
 
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
-    """Whether the model judges this answer: a share JUDGE_SAMPLE_RATE of the ids, always the same ones."""
+    """Return whether the model judges this answer: a fixed share JUDGE_SAMPLE_RATE of all ids."""
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
 
 def judge(kind: str, meter: Meter) -> Judge:
-    """The judge for one judgement. Raises: JudgeUnavailable when none is configured.
-
-    Imports DeepEval for the language model, so only a worker may call it.
-    """
+    """Return the judge. Only workers may call it: it imports DeepEval. Raises: JudgeUnavailable without a judge."""
     if kind == Judgement.Judge.OFFLINE:
         return OfflineJudge()
     if not settings.EVALUATE_WITH_MODEL:

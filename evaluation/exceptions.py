@@ -1,15 +1,13 @@
-"""Exceptions of evaluation."""
-
 from __future__ import annotations
 
 
 class EvaluationError(Exception):
-    """Base of the exceptions of evaluation. The message is for the person who started it."""
+    """Base of the exceptions of evaluation. Users see the message."""
 
 
 class UnreadableTestSet(EvaluationError):
-    """A file of a test set is missing, or a line of it is wrong."""
+    """A file of a test set is missing, or one of its lines is wrong."""
 
 
 class UntrustworthyRun(EvaluationError):
-    """Something else than requested was measured, so there are no figures."""
+    """The measured thing was not the requested thing, so there are no figures."""

@@ -1,4 +1,4 @@
-"""What a good answer contains, what it does not contain, its length; and the points of an answer. PURE."""
+"""The required and forbidden words and the length of an answer, and its points. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is too long loses one point, up to so many times the length.
+# A complete answer loses one point if it is too long, up to this multiple of the length.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -21,11 +21,10 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What is expected of an answer.
+    """The expectations for an answer.
 
-    A good answer contains one alternative of each of ``must`` (they are separated by `|`), and none of ``must_not``.
-    ``longest`` is the number of characters that a reader accepts; None: any. With ``refusal`` the documents do not
-    answer the question, and nothing else is expected.
+    A good answer contains one alternative (separated by `|`) of each item of ``must``, and no item of ``must_not``.
+    ``longest`` is in characters; None: any length. ``refusal``: the documents do not answer the question.
     """
 
     must: tuple[str, ...] = ()
@@ -35,7 +34,7 @@ class Expectations:
 
     @property
     def says_of_text(self) -> bool:
-        """Whether anything is expected of an answer's text."""
+        """Whether the answer's text has expectations."""
         return bool(self.must or self.must_not) or self.longest is not None
 
 
@@ -43,9 +42,8 @@ class Expectations:
 class Grade:
     """The 0 to 3 points of an answer, with the expectations that it misses.
 
-    ``missing`` contains the items of ``must`` that the answer lacks, and ``forbidden`` the items of ``must_not`` that
-    it contains. ``length`` is in characters, without markers. ``is_on_page`` is true if the answer and the texts
-    beside it together contain all of ``must``.
+    ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters, without
+    markers. ``is_on_page``: the answer and the texts beside it together contain all of ``must``.
     """
 
     points: int
@@ -65,22 +63,22 @@ def grade(
 ) -> Grade:
     """Return the grade of an answer with this ``text`` and with the texts ``beside`` it.
 
-    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, and 2 points if
-    it does so within three times the length. It gets 1 point if it contains at least half of ``must`` or cites an
-    expected document (``cites_expected``), and else 0. A refusal gets 1 point if the texts beside it contain all of
-    ``must``, and else 0. If a refusal is expected, a refusal gets 3 points and an answer 0.
+    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` within the length, 2 points within
+    three times the length, 1 point if it contains half of ``must`` or cites an expected document (``cites_expected``),
+    else 0. A refusal gets 1 point if the texts beside it contain all of ``must``, else 0. If a refusal is expected, a
+    refusal gets 3 points and an answer 0.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
     if expected.refusal:
         return Grade(MOST_POINTS if refused else 0, (), (), length)
     page = _normalize("\n".join([readable, *beside]))
-    is_on_page = bool(expected.must) and all(_holds(page, each) for each in expected.must)
+    is_on_page = bool(expected.must) and all(_contains(page, each) for each in expected.must)
     if refused:
         return Grade(int(is_on_page), expected.must, (), length, is_on_page=is_on_page)
     words = _normalize(readable)
-    missing = tuple(each for each in expected.must if not _holds(words, each))
-    forbidden = tuple(each for each in expected.must_not if _holds(words, each))
+    missing = tuple(each for each in expected.must if not _contains(words, each))
+    forbidden = tuple(each for each in expected.must_not if _contains(words, each))
     is_too_long = expected.longest is not None and length > expected.longest
     is_far_too_long = expected.longest is not None and length > TOLERATED_LENGTHS * expected.longest
     if not missing and not forbidden and not is_far_too_long:
@@ -91,20 +89,19 @@ def grade(
 
 
 def clean_lines(lines: Sequence[str]) -> list[str]:
-    """The lines that are not blank, with single spaces."""
     return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
 
 
-def _holds(words: str, alternatives: str) -> bool:
-    """Whether the normalized words contain one of the alternatives.
+def _contains(words: str, alternatives: str) -> bool:
+    """Return whether the normalized words contain one of the alternatives.
 
-    An alternative begins at the beginning of a word, and its last word may be longer; a number is a whole number.
+    It begins at the beginning of a word, and its last word may be longer. A number is a whole number.
     """
-    return any(_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
+    return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
 
 @lru_cache(maxsize=4096)
-def _pattern(alternative: str) -> re.Pattern[str]:
+def _compile_pattern(alternative: str) -> re.Pattern[str]:
     before = after = ""
     if alternative[0].isdigit():
         before = r"(?<!\w)(?<!\d[.,])"
@@ -116,6 +113,6 @@ def _pattern(alternative: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """The text in lower case with plain quotes and dashes, without emphasis, 1,234 as 1234."""
+    """Return the text in lower case with plain quotes and dashes, without emphasis, and with 1,234 as 1234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

@@ -1,4 +1,4 @@
-"""Experiments: two search profiles, each for a part of the visitors, and which one is better."""
+"""Experiments: two search profiles, each for a part of the visitors, and their comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-# A visitor's answers within this time after the first count, once the time is over: the visitor's number is then final.
+# A visitor's answers count for this time after the first.
 OBSERVATION = "24 hours"
 
 
@@ -31,13 +31,10 @@ class ExperimentRefused(Exception):
     """The experiment cannot be started or ended now. The message is for the admin."""
 
 
-# Who gets which profile -----------------------------------------------------------------------------------------------
-
-
 def choose(subject: str) -> NamedProfile | None:
-    """The profile of the visitor's arm; None if no experiment runs, and for visitors outside of it.
+    """Return the profile of the visitor's arm, or None outside a running experiment.
 
-    Raises: ImproperProfile when the arm's settings cannot be read.
+    Raises: ImproperProfile if the arm's settings cannot be read.
     """
     running = (
         Experiment.objects.select_related("control__profile", "treatment__profile")
@@ -61,10 +58,8 @@ def arm_of(experiment: Experiment, subject: str) -> Arm | None:
 register_chooser(choose)
 
 
-# What the visitors did ------------------------------------------------------------------------------------------------
-
-# A row for each visitor, because answers of one visitor are alike. Answers without the profile are left out: those with
-# a method of the asker's own, and those without a search.
+# One row per visitor, because answers of one visitor are alike. Answers without the profile are left out: the asker
+# chose a method, or no search was made.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -106,7 +101,7 @@ class ExperimentVerdict(models.TextChoices):
 class ArmOutcome:
     """An arm's visitors, with a number for each visitor and metric.
 
-    Visitors that are still ``observed`` do not count in ``visitors``, ``answers`` and ``values``.
+    ``observed`` visitors do not count elsewhere yet.
     """
 
     arm: Arm
@@ -119,7 +114,7 @@ class ArmOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``effects`` are by metric, the deciding one first; None with too few visitors."""
+    """The outcomes of both arms. ``effects`` are by metric, the deciding metric first; None with too few visitors."""
 
     experiment: Experiment
     control: ArmOutcome
@@ -138,7 +133,7 @@ class Report:
 
 
 def report(experiment: Experiment) -> Report:
-    """The report of a started experiment, on its visitors until now or until its end."""
+    """Return the report of a started experiment, on its visitors until now or until its end."""
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
@@ -152,7 +147,7 @@ def report(experiment: Experiment) -> Report:
     with connection.cursor() as cursor:
         cursor.execute(_VISITORS, parameters)
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
-            # As `Conversation.subject`.
+            # Keep this equal to `Conversation.subject`.
             subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
             arm = arm_of(experiment, subject)
             if arm is None:
@@ -172,7 +167,6 @@ def report(experiment: Experiment) -> Report:
 
 
 def sentence(summary: Report) -> str:
-    """The verdict in words."""
     found = summary.effects[summary.experiment.metric]
     if found is None or not found.is_known:
         if summary.verdict is ExperimentVerdict.WAITING:
@@ -188,20 +182,17 @@ def sentence(summary: Report) -> str:
 
 
 def points(difference: float) -> str:
-    """The difference of rates in percentage points."""
+    """Return the difference of rates in percentage points."""
     return f"{fixed(100 * difference, 1, signed=True)} pp"
 
 
-# Its start and its end ------------------------------------------------------------------------------------------------
-
-
 def start(experiment: Experiment, started_by: User) -> Experiment:
-    """The experiment, running.
+    """Start the experiment.
 
-    Raises: ExperimentRefused if it is not a draft, if another one runs, or if its arms are equal or cannot be read.
+    Raises: ExperimentRefused if it is not a draft, if another experiment runs, or if its arms are equal or unreadable.
     """
     with transaction.atomic():
-        # The lock makes simultaneous starts wait: the second one sees that the first one runs.
+        # The lock makes simultaneous starts wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:
@@ -224,7 +215,7 @@ def start(experiment: Experiment, started_by: User) -> Experiment:
 
 
 def end(experiment: Experiment, ended_by: User) -> Experiment:
-    """The experiment, ended, with its conclusion. Raises: ExperimentRefused if it does not run."""
+    """End the experiment and store its conclusion. Raises: ExperimentRefused if it does not run."""
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if experiment.state != Experiment.State.RUNNING:

@@ -1,4 +1,4 @@
-"""Numbers and days in the reader's language, for text that Python makes; templates have Django's filters."""
+"""Numbers and days in the reader's language, for text made in Python. Templates have Django's filters."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from django.utils.formats import date_format
 
 
 def fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """The number with ``digits`` decimals and thousands separators; ``signed`` adds a plus."""
+    """Return the number with ``digits`` decimals and thousands separators. ``signed`` adds a plus."""
     written = floatformat(value, f"{digits}g")
     return f"+{written}" if signed and not written.startswith("-") else written
 
 
 def whole(value: float) -> str:
-    """The number without decimals."""
     return fixed(value, 0)
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """The share in percent with ``digits`` decimals; a dash if it is None."""
     return "–" if share is None else f"{fixed(100 * share, digits)}%"
 
 
 def day_and_month(day: date) -> str:
-    """The day and the abbreviated month: 23 Oct, 23 okt."""
+    """Return the day and the abbreviated month: 23 Oct, 23 okt."""
     # Only Django's full names follow the capitals of the language.
     has_capital = date_format(day, "F")[:1].isupper()
     return date_format(day, "j M" if has_capital else "j b")

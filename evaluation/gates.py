@@ -1,8 +1,8 @@
-"""Gates: what is measured before a search profile, a draft of documents or instructions are published.
+"""Gates: measurements before a search profile, a draft of documents or instructions are published.
 
-A gate compares a run of the candidate with one of what is in force. It says whether the candidate is significantly
-worse on the questions of its set, not whether it is good. With few questions the interval is wide, and few differences
-are significant; the pages show it.
+A gate compares a run of the candidate with a run of the published state. It says whether the candidate is significantly
+worse on the questions of its set, not whether it is good. Few questions give a wide interval and few significant
+differences.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 class Verdict(models.TextChoices):
-    """What a gate says of a candidate."""
-
     IN_FORCE = "in_force", _("in force")
     PASSED = "passed", _("passed")
     WORSE = "worse", _("worse")
@@ -49,9 +47,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """One side of a comparison: a profile on the documents in service, or on those of a draft; with the instructions to
-    a model, and the newest run that counts, if there is one.
-    """
+    """One side of a comparison: a profile and instructions on documents. ``run`` is the newest run that counts."""
 
     name: str
     profile: NamedProfile
@@ -60,7 +56,7 @@ class GateSide:
     run: EvaluationRun | None = None
 
     def runs(self, policy: GatePolicy) -> QuerySet[EvaluationRun]:
-        """The runs of the gate's kind on the side's documents with its settings, newest first."""
+        """Return the side's runs of the gate's kind with the same settings and documents, newest first."""
         return EvaluationRun.objects.filter(
             evaluation_set=policy.evaluation_set_id,
             draft=self.draft,
@@ -72,7 +68,7 @@ class GateSide:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """A gate's verdict on ``candidate`` compared with what is ``in_force``.
+    """A gate's verdict on ``candidate`` compared with the published state ``in_force``.
 
     ``failure`` has the errors of the last runs, if they failed.
     """
@@ -97,11 +93,11 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 
 
 def check(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
-    """What the gate says of publishing the version, the draft, or the instructions now.
+    """Return the gate's verdict on publishing the version, the draft, or the instructions now.
 
-    A version and instructions are compared with those in force, on the documents in service; a draft's documents are
-    compared with those in service, with the profile in force. Only runs on the current documents and questions count.
-    Raises: ImproperProfile when the version cannot be read.
+    Versions and instructions are compared with the active ones on the documents in service. A draft's documents are
+    compared with the documents in service, with the active profile. Only runs on the current documents and questions
+    count. Raises: ImproperProfile if the version cannot be read.
     """
     now, told = active_profile(), instructions_in_force(policy.evaluation_set, kind_of(policy))
     if isinstance(subject, Draft):
@@ -132,7 +128,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
         comparison = compare(candidate.run, in_force.run, policy.metric)
         changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
         if comparison.difference is None:
-            verdict = Verdict.EMPTY  # no question expects what the metric measures
+            verdict = Verdict.EMPTY  # no question has an expectation that the metric measures
         else:
             is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
             verdict = Verdict.WORSE if is_worse else Verdict.PASSED
@@ -148,7 +144,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Request the runs that the gate lacks for its verdict; empty if it has them.
+    """Request the runs that the gate lacks for its verdict, and return them.
 
     Raises: ImproperProfile; EvaluationError for a draft that is not open.
     """
@@ -164,12 +160,10 @@ def request_runs(
 
 
 def kind_of(policy: GatePolicy) -> RunKind:
-    """The kind of run that measures the gate's metric."""
     return KIND_OF_MEASURE[policy.metric]
 
 
 def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRun | None:
-    """The newest reliable run of these questions on the side's current documents."""
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
@@ -178,12 +172,12 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
 
 
 def guards(collection: Collection) -> bool:
-    """Whether a gate requires that the collection's documents change only in drafts."""
+    """Return whether a gate requires that the collection's documents change only in drafts."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
 def objections_to(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
-    """The objections of the gates that are required for a version, or that guard the draft's collection."""
+    """Yield the objections of the gates required for the version, or for the draft's collection."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
         kind = "drafts"
@@ -217,7 +211,6 @@ _REASONS = {
 
 
 def reason_of(checked: GateCheck) -> str:
-    """The verdict in a sentence."""
     facts = {
         "set": checked.policy.evaluation_set,
         "candidate": checked.candidate.name,
@@ -231,12 +224,11 @@ def reason_of(checked: GateCheck) -> str:
     return str(_REASONS[checked.verdict]) % facts
 
 
-# Instructions to a language model are put in force if the answers are not worse.
-
-
 def instruction_gates(collection_id: int) -> list[GatePolicy]:
-    """A gate for each set of the collection that an answers run can ask: the set's own if it measures answers, or one
-    that allows no loss."""
+    """Return a gate for each set of the collection that an answers run can ask.
+
+    It is the set's own gate if that measures answers; otherwise a gate that allows no loss.
+    """
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
         questions = evaluation_set.questions.measurable(RunKind.ANSWERS)
@@ -251,9 +243,9 @@ def instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Put the version in force when its gates pass; at once without a gate or a language model.
+    """Activate the version after its gates pass, or at once without a gate or a language model.
 
-    Returns whether it is measured first.
+    Return whether it is measured first.
     """
     if not writers.language_models() or not instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
@@ -265,8 +257,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def settle_instructions() -> None:
-    """Put in force, or turn down, the waiting versions whose gates have a verdict. If the worker dies, the next call
-    does it."""
+    """Activate or reject waiting versions whose gates have a verdict. The next call resumes after a crash."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

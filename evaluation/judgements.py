@@ -1,8 +1,8 @@
-"""Judging answers in the background: which answers wait for a judge, the tokens that it may use, and one judgement.
+"""Judging answers in the background: the answers waiting for a judge, its token budget, and one judgement.
 
-A judgement's row is its job (see `core.jobs`). A worker leases it and stores each score at once: if the
-worker is killed, the next one measures the rest. An error is stored as an error, tried again later, and never becomes a
-number. :func:`request_forgotten` finds the answers whose web process died before it requested a judgement.
+A judgement's row is its job (see `core.jobs`). Each score is stored at once: if the worker is killed,
+the next worker measures the remaining metrics. An error is stored as an error, and never becomes a number.
+:func:`request_forgotten` finds answers whose web process died before it requested a judgement.
 """
 
 from __future__ import annotations
@@ -40,18 +40,17 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# A judgement ends after this time, well before the broker gives its task to a second worker.
+# The limit is well below the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 
 def tokens_spent() -> int:
-    """The tokens that judging has used today."""
     usage = JudgeUsage.objects.filter(day=timezone.localdate()).first()
     return usage.total_tokens if usage is not None else 0
 
 
 class JobMeter:
-    """Implements ``Meter`` for a leased job. Tokens are counted at once, so those of a killed worker count too."""
+    """The ``Meter`` of a leased job. Tokens are counted at once, in case the worker is killed."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -85,7 +84,7 @@ MOST_AT_ONCE = 500
 
 
 def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """Create the answer's judgements, for a worker to make; those that exist are not changed."""
+    """Create the answer's judgements for a worker. Existing judgements are not changed."""
     wanted = planned_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
@@ -95,7 +94,7 @@ def request(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judg
 
 
 def planned_judges(answer: Answer) -> list[str]:
-    """The judges of an answer. The model judges a sample, without answers that repeat another."""
+    """Return the judges of an answer. The model judges a sample, without answers that repeat another."""
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
         judges.append(Judgement.Judge.MODEL.value)
@@ -103,10 +102,7 @@ def planned_judges(answer: Answer) -> list[str]:
 
 
 def request_again(judgements: QuerySet[Judgement]) -> int:
-    """Restart these judgements, with the judge as it is configured now; returns how many.
-
-    A worker that works on one of them loses its lease.
-    """
+    """Restart these judgements with the current judge and return their number. Workers lose their leases."""
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
@@ -118,7 +114,7 @@ def request_again(judgements: QuerySet[Judgement]) -> int:
 
 
 def request_forgotten() -> int:
-    """Request judgements of recent answers that have none; returns the number of answers."""
+    """Request judgements of recent answers that have none. Return the number of answers."""
     now = timezone.now()
     forgotten = Answer.objects.filter(
         ~Exists(Judgement.objects.filter(answer=OuterRef("pk"))),
@@ -132,9 +128,9 @@ logger = logging.getLogger(__name__)
 
 
 def judge(judgement_id: int) -> Judgement | None:
-    """The judgement after an attempt; None when there was nothing to lease, or the lease was lost.
+    """Attempt the judgement and return it, or None if the lease failed or was lost.
 
-    An error is stored in the row, with the time of the next attempt if another attempt may help.
+    An error is stored, with the time of the next attempt if it may help.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -158,7 +154,7 @@ def judge(judgement_id: int) -> Judgement | None:
 
 
 def _measure(judgement: Judgement) -> None:
-    """Measure the metrics that have no score yet. Raises: JudgeError, which names the metrics that failed."""
+    """Measure the metrics without a score. Raises: JudgeError, which names the failed metrics."""
     case = case_of(judgement.answer)
     judge = conf.judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
@@ -200,7 +196,6 @@ def _measure(judgement: Judgement) -> None:
 
 
 def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> None:
-    """Raises: LeaseLost; then nothing is written."""
     milliseconds = (time.perf_counter() - started) * 1000
     with transaction.atomic():
         judgement.lock()
@@ -210,28 +205,28 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def case_of(answer: Answer) -> Case:
-    """The answer with its question as it was searched, and its sources as they were stored with it.
+    """Return the answer with its question as searched, and its stored sources without blank ones.
 
-    Blank sources are left out. The documents may have changed since.
+    The documents may have changed since.
     """
     return Case(
         question=answer.standing_alone,
         answer=answer.text,
-        sources=tuple(_source(saved) for saved in answer.sources if saved["content"].strip()),
+        sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
-        # Without citations the text shows which markers it has.
-        markers=_markers_of(answer) or None,
+        # None means that the text itself shows its markers.
+        markers=_load_markers(answer) or None,
     )
 
 
-def _markers_of(answer: Answer) -> tuple[Marker, ...]:
+def _load_markers(answer: Answer) -> tuple[Marker, ...]:
     cited = answer.citations.order_by("marker_start").values_list("marker", "marker_start", "marker_end")
     return tuple(Marker(*each) for each in cited)
 
 
-def _source(saved: Mapping[str, Any]) -> ContextSource:
-    """The source from its stored form (``chat.streaming.payloads.source``), as a block of one passage."""
+def _read_source(saved: Mapping[str, Any]) -> ContextSource:
+    """Rebuild the source from its stored form (``chat.streaming.payloads.source``), as a block of one passage."""
     passage = Passage(
         chunk_id=saved["chunk_id"],
         document_id=saved["document"]["id"],
@@ -263,7 +258,7 @@ def _source(saved: Mapping[str, Any]) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
-    """The scores and errors, those of the rules first, and a row for each judge that is not done."""
+    """Return the scores and errors, the rules' first, and a row for each unfinished judge."""
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in judgements.order_by("-judge"):  # "offline" before "model"
@@ -282,6 +277,6 @@ def scores_of_answer(answer: Answer, **_: Any) -> list[PanelScore]:
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
-    # If the database crashes before this is on disk, `request_forgotten` finds the answer.
+    # `request_forgotten` finds the answer if the database crashes before this write is on disk.
     with not_waiting():
         request(answer)

@@ -10,59 +10,53 @@ from typing import TypeVar
 
 import numpy as np
 
-# A ranking is a list of document identifiers, best first, each at most once. A document is relevant if it has a grade
+# A ranking is a list of document identifiers, best first, each at most once. A document is relevant if its grade is
 # above 0. Every metric is in [0, 1], better when higher, and 0 for an empty ranking and for a query without a relevant
 # document.
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
-# The results that recall@50 needs.
 TOP_K = 50
 
 
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Discounted gain of the first ``k``, divided by that of the best possible ``k``: the judged documents by grade.
+    """Return the discounted gain of the first ``k``, divided by the gain of the best possible ``k``.
 
-    The gain is the grade, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; for a grade
-    below 0 it is 0. The gain at rank r is divided by log2(r + 1). Judged documents that the corpus lacks count in the
-    best possible ranking. Raises: ValueError for k below 1, or a document ranked twice.
-
+    The best possible ranking has the judged documents by grade, including documents that the corpus lacks. The gain is
+    the grade, as in trec_eval's `ndcg_cut` and in BEIR's published figures, not 2^grade - 1; for a grade below 0 it is
+    0. The gain at rank r is divided by log2(r + 1). Raises: ValueError for k below 1, or a document ranked twice.
     Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
-    head = _head(ranking, k)
-    best = _discounted(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
-    return _discounted([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
+    head = _cut(ranking, k)
+    best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
+    return _discount([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
 
 
 def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """1 if a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
-    return float(any(grades.get(document, 0) > 0 for document in _head(ranking, k)))
+    """Return 1 if a relevant document is among the first ``k``, else 0. Raises: as :func:`ndcg`."""
+    return float(any(grades.get(document, 0) > 0 for document in _cut(ranking, k)))
 
 
 def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Share of all relevant documents that are among the first ``k``.
-
-    Raises: as :func:`ndcg`.
-    """
+    """Return the share of all relevant documents that are among the first ``k``. Raises: as :func:`ndcg`."""
     relevant = sum(grade > 0 for grade in grades.values())
-    found = sum(grades.get(document, 0) > 0 for document in _head(ranking, k))
+    found = sum(grades.get(document, 0) > 0 for document in _cut(ranking, k))
     return found / relevant if relevant else 0.0
 
 
 def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """1 / rank of the first relevant document, 0 if none is among the first ``k``; its mean over queries is MRR@k.
+    """Return 1 / rank of the first relevant document, or 0 if none is among the first ``k``.
 
-    Raises: as :func:`ndcg`.
-
-    Source: Voorhees, "The TREC-8 Question Answering Track Report", TREC 1999.
+    Its mean over queries is MRR@k. Raises: as :func:`ndcg`. Source: Voorhees, "The TREC-8 Question Answering Track
+    Report", TREC 1999.
     """
-    for rank, document in enumerate(_head(ranking, k), start=1):
+    for rank, document in enumerate(_cut(ranking, k), start=1):
         if grades.get(document, 0) > 0:
             return 1.0 / rank
     return 0.0
 
 
-def _head(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
+def _cut(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
     if k < 1:
         raise ValueError(f"A ranking is cut at 1 or later, not at {k}.")
     head = ranking[:k]
@@ -71,7 +65,7 @@ def _head(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
     return head
 
 
-def _discounted(gains: Sequence[int]) -> float:
+def _discount(gains: Sequence[int]) -> float:
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 
@@ -104,7 +98,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """A ranking with its grades, and the rank of each expectation by key; None: not found."""
+    """A ranking with its grades, and the rank (or None) of each expectation by key."""
 
     ranking: tuple[str, ...]
     grades: dict[str, int]
@@ -112,17 +106,17 @@ class JudgedRanking:
 
 
 def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
-    """The (chunk id, document id) pairs that were ``found``, best first, as a ranking of units.
+    """Rank the (chunk id, document id) pairs that were ``found``, best first, as units.
 
-    Chunks of the same expected passage are one unit, at the rank of the best of them; so are expected passages that
-    share a chunk, or a document expected whole. If only whole documents are expected, documents are ranked by their
-    best chunk, as BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
+    Chunks of one expected passage are one unit, at the rank of the best chunk; so are expected passages that share a
+    chunk, or a document expected whole. If only whole documents are expected, documents are ranked by their best chunk,
+    as BEIR's figures assume. Expectations that are gone keep their grade, and lower the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents first: their passages belong to the same unit.
+    # Whole documents come first: their passages belong to the same unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -148,17 +142,17 @@ def judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expe
 
 
 RESAMPLES = 2000
-# Values that a bootstrap draws together: 8 MB.
+# A bootstrap draws this number of values together: 8 MB.
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
-# 1,024 combinations of signs.
+# The test tries all 1,024 combinations of signs.
 EXACT_FLIPS = 10
 _TAILS_PERCENT = (2.5, 97.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over queries with its 95 % bounds; for a single query all three are equal."""
+    """A mean over queries with its 95 % bounds. All three are equal for a single query."""
 
     mean: float
     low: float
@@ -175,11 +169,10 @@ class Percentiles:
 
 
 def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """The mean of one value a query, with the percentile bootstrap's 95 % interval over queries.
+    """Return the mean of one value per query, with the percentile bootstrap's 95 % interval over queries.
 
-    The seed is fixed: the same values give the same interval. Raises: ValueError without a value.
-
-    Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
+    The seed is fixed: the same values give the same interval. Raises: ValueError without a value. Source: Efron and
+    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
     """
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
@@ -195,15 +188,14 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
 
 
 def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
-    """The mid-p value of a mean as low as this, if each difference had either sign with the same probability.
+    """Return the mid-p value of a mean as low as this, if each difference had either sign with equal probability.
 
-    Lower means count 1 and equal ones one half: metrics of 0 and 1 have many equal means. The value is at least
-    1 / 2^(n+1) for n differences that are not 0, so that few differences are never a loss beyond chance, and 1 without
-    any. Exact up to EXACT_FLIPS differences, beyond that from ``resamples`` random flips.
-
-    Source: Smucker, Allan and Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval
-    Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions",
-    Journal of the American Statistical Association 1961 (the mid-p value).
+    Lower means count 1 and equal means one half: metrics of 0 and 1 have many equal means. The value is at least 1 /
+    2^(n+1) for n differences that are not 0, so few differences are never a loss beyond chance, and 1 without any.
+    Exact up to EXACT_FLIPS differences, beyond that from ``resamples`` random flips. Source: Smucker, Allan and
+    Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007
+    (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions", Journal of the American
+    Statistical Association 1961 (the mid-p value).
     """
     sample = np.asarray([value for value in differences if value], dtype=np.float64)
     if not sample.size:
@@ -219,16 +211,16 @@ def chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) 
 
 
 def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
-    """Whether a paired difference is a loss of more than ``allowed``, beyond chance.
+    """Return whether a paired difference is a loss of more than ``allowed``, beyond chance.
 
-    The whole 95 % ``interval`` is below ``-allowed``, and the `chance_of_loss` of the ``differences`` (those of 0 may
-    be left out) is at most 2.5 %: the interval of a few queries is too narrow.
+    The whole 95 % ``interval`` must be below ``-allowed``, and the `chance_of_loss` of the ``differences`` (zeros may
+    be left out) at most 2.5 %: the interval of a few queries is too narrow.
     """
     return interval.high < -allowed and chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The percentile at ``percent``, 0 to 100, interpolated. Raises: ValueError without values."""
+    """Return the interpolated percentile at ``percent``, 0 to 100. Raises: ValueError without values."""
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("A percentile needs at least one value.")
@@ -236,10 +228,8 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
-    """Raises: ValueError without values."""
     return Percentiles(percentile(values, 50), percentile(values, 95))
 
 
 def rounded(figures: Interval | Percentiles, digits: int = 4) -> dict[str, float]:
-    """The figures as JSON objects show them."""
     return {name: round(value, digits) for name, value in asdict(figures).items()}

@@ -27,6 +27,6 @@ def try_embedder(trial_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """What a worker that died did not do: request judgements, and settle instructions."""
+    """Finish the work of workers that died: request judgements, and settle instructions."""
     judgements.request_forgotten()
     gates.settle_instructions()

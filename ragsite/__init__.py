@@ -2,8 +2,8 @@
 
 import os
 
-# Products of a search are small: threads of their own wait for each other in a spin, and take the processor from the
-# searches beside. It counts only before NumPy is imported.
+# OpenBLAS threads would spin while they wait for the small products of a search, and slow other searches. NumPy reads
+# the variable at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from ragsite.celery import app as celery_app

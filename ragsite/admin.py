@@ -1,4 +1,4 @@
-"""The site's own pages of the admin: users, invitations, ways to sign in, API keys, and the audit log."""
+"""The site's own admin pages: users, invitations, ways to sign in, API keys, and the audit log."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # Groups carry rights: who may not give them to an account may not give them with an invitation.
+        # Only users who may give groups to accounts may give them with an invitation.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -98,14 +98,15 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The link does not work while SIGN_UP is off."), messages.ERROR)
 
 
-# Providers are set in the environment, tokens are not kept, and the account has the address. The others follow below.
+# The environment sets providers, tokens are not stored, and the account has the address. The others are registered
+# below.
 for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount, User):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Rows that an administrator can view, without their secrets, and delete."""
+    """Rows that an administrator can view, without secrets, and delete."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -114,7 +115,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """Second factors. Deleting one lets a person who lost a phone sign in again."""
+    """Second factors. Deleting one lets a person without their phone sign in again."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -129,7 +130,7 @@ class SocialAccountAdmin(_RemovableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Keys of everybody, to look at and to revoke. People make their own, and `create_key` makes those of programs."""
+    """All API keys, to view and to revoke. People make their own keys; `create_key` makes keys of programs."""
 
     list_display = ["name", "user", "public_id", "state", "scope_list", "last_used_at", "expires_at", "created_at"]
     list_filter = ["created_at", "last_used_at", "expires_at", "revoked_at"]
@@ -158,7 +159,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         return ", ".join(key.scopes)
 
 
-def _last_administrator() -> str:
+def _get_last_administrator_message() -> str:
     return _t("This is the last administrator who can sign in with a password. Make another one first.")
 
 
@@ -166,9 +167,9 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         is_administrator = all(cleaned.get(name, True) for name in ("is_active", "is_staff", "is_superuser"))
-        # The form has put nothing into the row yet.
+        # The form has not changed the row yet.
         if not is_administrator and is_last_local_administrator(self.instance):
-            raise ValidationError(_last_administrator())
+            raise ValidationError(_get_last_administrator_message())
         return cleaned
 
 
@@ -176,13 +177,13 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("set_usable_password") is False and is_last_local_administrator(self.user):
-            raise ValidationError(_last_administrator())
+            raise ValidationError(_get_last_administrator_message())
         return cleaned
 
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
-    """Only superusers change or make superusers, and export or erase a person's data."""
+    """An admin in which only superusers change or create superusers, and export or erase a person's data."""
 
     actions = ["export_person", "erase_person"]
     form = AccountForm
@@ -201,9 +202,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """The numbers of objects to be deleted, without their texts: not everybody who may delete an account may read
-        its questions.
-        """
+        """Return counts without texts: some users may delete an account but not read its questions."""
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),
@@ -215,19 +214,19 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
         keys = [user.pk for user in users]
         administrators = local_administrators()
         is_last = administrators.filter(pk__in=keys).exists() and not administrators.exclude(pk__in=keys).exists()
-        return [str(user) for user in users], counts, missing, [_last_administrator()] if is_last else []
+        return [str(user) for user in users], counts, missing, [_get_last_administrator_message()] if is_last else []
 
     def has_superuser_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
     @admin.action(description=_("Export the person's data (JSON)"), permissions=["superuser"])
     def export_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
-        user = self._one(request, users)
+        user = self._get_one(request, users)
         return None if user is None else person_file(user, f"person-{user.pk}.json")
 
     @admin.action(description=_("Erase the person and their data"), permissions=["superuser"])
     def erase_person(self, request: HttpRequest, users: QuerySet[User]) -> HttpResponse | None:
-        user = self._one(request, users)
+        user = self._get_one(request, users)
         if user is None:
             return None
         if user.pk == request.user.pk:
@@ -249,7 +248,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
             self.message_user(request, _t("The person is erased."))
         return None
 
-    def _one(self, request: HttpRequest, users: QuerySet[User]) -> User | None:
+    def _get_one(self, request: HttpRequest, users: QuerySet[User]) -> User | None:
         chosen = list(users[:2])
         if len(chosen) == 1:
             return chosen[0]

@@ -8,7 +8,7 @@ from django.contrib.admin.apps import AdminConfig
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate, post_save
 
-# Any number: what matters is that every process of the site asks for the same lock.
+# An arbitrary number, equal in all processes of the site.
 _INSTALL_LOCK = 7_263_514
 
 
@@ -27,9 +27,9 @@ class RagsiteConfig(AppConfig):
         watch_all()
         if settings.MCP_SIGN_IN:
             from ragsite.accounts import mcp_sign_in  # noqa: F401  (its sweep registers itself)
-        # The queue's first users are documents: it follows their tables.
+        # The queue's first users are documents, so it follows their tables.
         post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
-        # The roles name permissions of all apps, and this is the last one.
+        # Roles name permissions of all apps, and this app migrates last.
         post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
 
         from ragsite.models.account import forget_other_addresses
@@ -38,9 +38,9 @@ class RagsiteConfig(AppConfig):
 
 
 def install_queue(using: str, **_: Any) -> None:
-    """Create the broker's schema and queues inside PostgreSQL, where it is used and they are not there yet.
+    """Create the broker's schema and queues inside PostgreSQL, if it is used and they are missing.
 
-    It belongs to the database as the tables do: whoever migrates has both.
+    Migrations call it: the queue belongs to the database like the tables.
     """
     from pgmq.install import get_embedded_install_sql
 

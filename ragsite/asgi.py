@@ -1,4 +1,4 @@
-"""Entry point for ASGI servers. WSGI is not offered: it would hold answers back until they are complete."""
+"""Entry point for ASGI servers. WSGI is not offered: it would delay answers until they are complete."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from retrieval.text.encodings import codec_of  # noqa: E402
 Scope = dict[str, Any]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-# For answers that are being saved when the server is told to end.
 SAVE_SECONDS = 3.0
 
-# WhiteNoise's files, which are the site's own and small, are read at once; originals of documents are not its business.
+# WhiteNoise's files are small and read at once; it does not serve documents.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
@@ -36,29 +35,29 @@ _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """Django, with checks that it lacks: of a body's size, of the host, and of the encodings that a request names."""
+    """Django with missing checks: the size of a body, the host, and the encodings that a request names."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
             # Django reads the whole body before it sends anything.
-            await self.send_response(_refusal(scope, 413, str(error)), send)
+            await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
         hosts = sum(name == b"host" for name, _value in scope["headers"])
         if hosts > 1 or (not hosts and scope["http_version"] == "1.1"):
-            return None, _refusal(scope, 400, "The request must name its host, once.")
+            return None, _make_refusal(scope, 400, "The request must name its host, once.")
         parsed = (value for name, value in scope["headers"] if name in (b"content-type", b"accept"))
         if any(map(_NAMES_AN_ENCODING.search, parsed)):
-            return None, _refusal(scope, 400, "A parameter of a header must not name an encoding.")
+            return None, _make_refusal(scope, 400, "A parameter of a header must not name an encoding.")
         request, refused = super().create_request(add_content_length(scope, body_file), body_file)
         if request is None or not request.encoding or codec_of(codecs.lookup(request.encoding).name):
             return request, refused
-        return None, _refusal(scope, 400, "The charset in the Content-Type is not one of text.")
+        return None, _make_refusal(scope, 400, "The charset in the Content-Type is not one of text.")
 
 
-def _refusal(scope: Mapping[str, Any], status: int, sentence: str) -> HttpResponse:
+def _make_refusal(scope: Mapping[str, Any], status: int, sentence: str) -> HttpResponse:
     content_type = "text/plain; charset=utf-8"
     return refusal(scope["path"], status, sentence, lambda: HttpResponse(sentence, content_type, status))
 
@@ -78,7 +77,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
-    """The process's lifespan: telemetry begins at start; at shutdown, other processes take over its answers."""
+    """Start telemetry; at shutdown, hand unfinished answers to other processes."""
     # Models cannot be imported before Django is set up.
     from chat.streaming.writing import leave_to_others
 

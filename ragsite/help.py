@@ -39,7 +39,7 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """The chapters with their headings; with ``?q=`` the sections that hold all of its words, headings first."""
+    """List the chapters; with ``?q=`` list the sections that contain all of its words, headings first."""
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))
@@ -50,7 +50,9 @@ def index(request: HttpRequest) -> HttpResponse:
     found.sort(key=lambda one: one[0])
     context = {
         "chapters": chapters().values(),
-        "found": [(chapter, heading, _excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]],
+        "found": [
+            (chapter, heading, _make_excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]
+        ],
         "wanted": request.GET.get("q", ""),
         "handbook": Collection.objects.readable_by(request.user).filter(slug=SEARCHED_BY_NAME).first(),
     }
@@ -59,7 +61,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def chapter(request: HttpRequest, slug: str) -> HttpResponse:
-    """One chapter. Raises: Http404 if it does not exist."""
     shown = chapters().get(slug)
     if shown is None:
         raise Http404
@@ -69,7 +70,7 @@ def chapter(request: HttpRequest, slug: str) -> HttpResponse:
 
 @cache
 def chapters() -> dict[str, Chapter]:
-    """The chapters by the part of the address that names them, in their order. The texts are in English."""
+    """Return the chapters by address, in their order. The texts are in English."""
     found = {}
     with translation.override("en"):
         for path in sorted((settings.BASE_DIR / "demo" / "handbook").glob("[0-9]*")):
@@ -77,12 +78,12 @@ def chapters() -> dict[str, Chapter]:
             if path.suffix == ".html" and (root := parse_html(text, path.name)) is not None:
                 text = convert_html(root)
             slug = path.stem.partition("-")[2]
-            found[slug] = _chapter(slug, text)
-        found["settings"] = _chapter("settings", _settings_text())
+            found[slug] = _make_chapter(slug, text)
+        found["settings"] = _make_chapter("settings", _read_settings_text())
     return found
 
 
-def _chapter(slug: str, text: str) -> Chapter:
+def _make_chapter(slug: str, text: str) -> Chapter:
     sections, _blocks = parse_structure(text)
     ends = [*(section.start for section in sections[1:]), len(text)]
     below = [
@@ -90,23 +91,21 @@ def _chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # The title is the page's own heading; places in the text stay what they are.
+    # Spaces replace the title, so that offsets in the text do not change.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)
     return Chapter(slug, headings[0].title, tuple(zip(headings, below, strict=True)), mark_safe(html))  # noqa: S308
 
 
-def _settings_text() -> str:
-    """The file of settings as Markdown: its parts under headings."""
+def _read_settings_text() -> str:
     parts = _SETTINGS_HEADING.split((settings.BASE_DIR / ".env.example").read_text(encoding="utf-8"))
     above = parts[0].strip().lstrip("# ")
     blocks = [f"## {title}\n\n```\n{lines.strip()}\n```" for title, lines in zip(parts[1::2], parts[2::2], strict=True)]
     return "\n\n".join(["# Settings", above, *blocks]) + "\n"
 
 
-def _excerpt(text: str, words: list[str]) -> str:
-    """Words of a section around the first of ``words``; its beginning when they stand in the heading."""
+def _make_excerpt(text: str, words: list[str]) -> str:
     at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
     start = max(0, at - _EXCERPT_CHARACTERS // 3)
     cut = text[start : start + _EXCERPT_CHARACTERS]

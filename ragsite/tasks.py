@@ -7,7 +7,7 @@ from celery import shared_task
 
 @shared_task
 def delete_old() -> None:
-    """Delete what CONVERSATION_DAYS and AUDIT_DAYS say, and counts of times that have passed."""
+    """Delete data by CONVERSATION_DAYS and AUDIT_DAYS, and counts of past periods."""
     from chat import budgets
     from chat.conversations.retention import delete_old_conversations
     from ragsite.accounts import sign_in_limits

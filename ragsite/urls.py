@@ -19,7 +19,7 @@ admin.site.index_title = _("Documents and answers")
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    # The administration's own page signs in staff alone.
+    # The admin's own sign-in page is only for staff.
     path("accounts/", include("ragsite.accounts.urls")),
     path("account/keys/", accounts.keys, name="account_keys"),
     path("account/keys/<int:key_id>/revoke/", accounts.revoke_key, name="account_key_revoke"),
@@ -27,10 +27,9 @@ urlpatterns = [
     path("account/data/export/", accounts.export, name="account_export"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
-    # Where clients of OpenAI's protocol look for it.
+    # Clients of OpenAI's protocol expect this address.
     path("v1/", include((openai_urlpatterns, "openai_api"))),
     path("mcp", mcp.McpView.as_view(), name="mcp"),
-    # Some programs add a slash.
     path("mcp/", mcp.McpView.as_view()),
     re_path(
         r"^\.well-known/oauth-protected-resource(?:/mcp)?/?$",
@@ -38,7 +37,7 @@ urlpatterns = [
         name="oauth_protected_resource",
     ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    # The variant that keeps its script in a response of its own, which the content security policy lets through.
+    # This variant has its script in a separate response, which the content security policy allows.
     path(
         "api/docs/",
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),

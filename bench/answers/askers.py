@@ -1,4 +1,4 @@
-"""Who answers graded questions: this site's own code, or a running site over HTTP."""
+"""Callers that ask graded questions: of this site's own code, or of a running site over HTTP."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ from retrieval.rights.search_filters import filters_for
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
-# The wait after too many requests, if the site does not name one.
+# The wait after 429 without a Retry-After header.
 PAUSE_SECONDS = 5.0
-# A reader is assumed to read this many characters of each passage beside an answer.
+# A reader is assumed to read this number of characters of each passage beside an answer.
 READ_CHARACTERS = 900
 
 
 class OwnCodeAsker:
-    """Answers as for a visitor of this site; nothing is saved."""
-
     def __init__(self) -> None:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Raises: InvalidQuery if there is no such collection, or visitors may not read it."""
+        """Return the reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
         filters = filters_for(AnonymousUser(), question.collection)
         reply = async_to_sync(reply_to)(question.text, filters, history=history)
@@ -64,15 +62,13 @@ def _join_cells(table: Mapping[str, Any] | None) -> str:
 
 
 class SiteAsker:
-    """Asks a running site over its API."""
-
     def __init__(self, address: str, token: str = "") -> None:
         self._address = f"{address.rstrip('/')}/api/v1/ask/"
         self._headers = {"Authorization": f"Token {token}"} if token else {}
         self._conversations: dict[str, str] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Raises: EvaluationError if no site answers at the address."""
+        """Return the reply. Raises: EvaluationError if no site answers at the address."""
         body: dict[str, Any] = {"question": question.text, "anew": True}
         if conversation := self._conversations.get(question.after):
             body["conversation"] = conversation
@@ -108,5 +104,5 @@ class SiteAsker:
         )
 
     def _post(self, body: dict[str, Any]) -> httpx2.Response:
-        # Without the environment's proxy.
+        # The environment's proxy is ignored.
         return httpx2.post(self._address, json=body, headers=self._headers, timeout=LONGEST_SECONDS, trust_env=False)

@@ -1,9 +1,9 @@
 """Questions with expectations, and the points of their answers. PURE.
 
-A line of the file is a JSON object: ``id``, ``corpus`` (which names the collection, unless ``collection`` does; empty:
-all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`),
-``after`` (the id of the question before it in the conversation) and ``key``, the right answer in a sentence with its
-files in brackets. Where the documents do not answer, ``must`` is ``["REFUSE"]``.
+A line of the file is a JSON object: ``id``, ``corpus`` (the collection's name, unless ``collection`` is set; empty:
+all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`), ``after``
+(id of the previous question in the conversation) and ``key``, the right answer in a sentence with its files in
+brackets. ``must`` is ``["REFUSE"]`` if the documents do not answer the question.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document with the right answer. ``titles`` are its possible titles, in the form of :func:`plain_title`.
+    """A document with the right answer. ``titles`` are its possible titles, normalized by :func:`plain_title`.
 
-    If the file is missing there are none: a title with all words of the file's name is then accepted.
+    If the file is missing, a title with all words of the file's name is accepted.
     """
 
     name: str
@@ -43,12 +43,12 @@ class KeyFile:
         plain = plain_title(title)
         if self.titles:
             return plain in self.titles
-        return set(plain_title(_stem(self.name)).split()) <= set(plain.split())
+        return set(plain_title(_strip_file_name(self.name)).split()) <= set(plain.split())
 
 
 @dataclass(frozen=True)
 class GradedQuestion:
-    """A question with its expectations. ``collection`` is empty if all collections are asked."""
+    """A question with its expectations. An empty ``collection`` means all collections."""
 
     id: str
     corpus: str
@@ -63,7 +63,7 @@ class GradedQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a question, as it is graded.
+    """The reply to a question, for grading.
 
     ``beside`` are the texts shown beside it, ``cited`` the titles of the cited documents; ``error`` says why there is
     no answer.
@@ -126,8 +126,7 @@ class GradedRun:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
     def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
-        """The mean points, of 3, of a kind, a corpus, both, or all replies."""
-        return _mean(each.points for each in self.of(kind=kind, corpus=corpus))
+        return _compute_mean(each.points for each in self.of(kind=kind, corpus=corpus))
 
     def of(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
         return [
@@ -135,16 +134,15 @@ class GradedRun:
         ]
 
     def shares(self) -> dict[str, Interval | None]:
-        """By name, in the order of the table."""
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
-            "zeros": _mean(each.points == 0 for each in self.replies),
-            "near_misses_refused": _mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
-            "off_topic_refused": _mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
-            "wrongly_refused": _mean(each.reply.refused for each in answerable),
-            "on_page": _mean(each.grade.is_on_page for each in answerable),
-            "too_long": _mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
-            "failed": _mean(bool(each.reply.error) for each in self.replies),
+            "zeros": _compute_mean(each.points == 0 for each in self.replies),
+            "near_misses_refused": _compute_mean(each.reply.refused for each in self.of(kind=NEAR_MISS)),
+            "off_topic_refused": _compute_mean(each.reply.refused for each in self.of(kind=OFF_TOPIC)),
+            "wrongly_refused": _compute_mean(each.reply.refused for each in answerable),
+            "on_page": _compute_mean(each.grade.is_on_page for each in answerable),
+            "too_long": _compute_mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
+            "failed": _compute_mean(bool(each.reply.error) for each in self.replies),
         }
 
     def seconds(self) -> Percentiles | None:
@@ -153,7 +151,6 @@ class GradedRun:
 
 
 def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
-    """The graded reply; without points if it failed."""
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
@@ -168,11 +165,11 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
 
 
 def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
-    """The questions of a file; its documents may be in the same folder. Raises: UnreadableTestSet."""
+    """Read the questions of a file, with documents from the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
         with naming(where):
-            question = _question(where, row, path.parent)
+            question = _read_question(where, row, path.parent)
         if question.id in questions:
             raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')
         if question.after and question.after not in questions:
@@ -184,40 +181,39 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
 
 
 def plain_title(title: str) -> str:
-    """The words of a title: lower case letters and digits, without accents, separated by spaces."""
+    """Return the words of a title: lower case letters and digits, without accents, separated by spaces."""
     bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 
 
-def _question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
+def _read_question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
     refusal = row["must"] == REFUSE
     expected = read_expectations(where, {**row, "must": []} if refusal else row, refusal=refusal)
     if not refusal and not expected.must:
         raise UnreadableTestSet(f'{where}, says nothing that the answer "must" hold.')
     corpus, key = row.get("corpus", ""), row.get("key", "")
     names = _FILES.search(key)
-    files = tuple(_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
+    files = tuple(_find_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
     return GradedQuestion(
         row["id"], corpus, row.get("collection", corpus), row["question"], row["kind"], expected,
         row.get("after", ""), key, files,
     )  # fmt: skip
 
 
-def _key_file(folder: Path, name: str) -> KeyFile:
+def _find_key_file(folder: Path, name: str) -> KeyFile:
     path = folder / name
     if not path.is_file():
         return KeyFile(name)
-    titles = {_stem(name), Path(name).name}
+    titles = {_strip_file_name(name), Path(name).name}
     if path.suffix == ".md":
-        # The title of its front matter, and its first heading.
+        # Possible titles are the title of the front matter and the first heading.
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
         titles.update(next((title for title, _ in found if title), "").splitlines())
         titles.update(next((heading for _, heading in found if heading), "").splitlines())
     return KeyFile(name, frozenset(filter(None, map(plain_title, titles))))
 
 
-def _stem(name: str) -> str:
-    """The name of a file without folder, suffix, and the number at its beginning."""
+def _strip_file_name(name: str) -> str:
     return _NUMBER.sub("", Path(name).stem)
 
 
@@ -225,17 +221,17 @@ def _is_complete(graded: GradedReply) -> bool:
     return graded.grade.is_complete and not graded.reply.refused and not graded.reply.error
 
 
-def _mean(values: Iterable[float]) -> Interval | None:
+def _compute_mean(values: Iterable[float]) -> Interval | None:
     listed: Sequence[float] = list(values)
     return mean_interval(listed) if listed else None
 
 
 Ask = Callable[[GradedQuestion], Reply]
-"""Asks one question, in the conversation of the question that it follows."""
+"""A function that asks one question, in the conversation of the question that it follows."""
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """Ask all questions, one after another; ``told`` is called with the number, from 1, of each graded reply."""
+    """Ask all questions one by one. Call ``told`` with the number, from 1, of each graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))

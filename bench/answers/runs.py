@@ -1,4 +1,4 @@
-"""Measuring whole answers: questions go through the `answer()` that visitors get, and the replies are judged."""
+"""Measurement of whole answers: questions go through the visitors' `answer()`, and the replies are judged."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from retrieval.types import SearchFilters
 class JudgedReply:
     """The reply to one question.
 
-    ``quotes`` says for each citation whether the quoted words contain a right answer. ``first_ms`` is None without a
-    token.
+    ``quotes`` says per citation whether the quoted words contain a right answer. ``first_ms`` is None without a token.
     """
 
     question: Question
@@ -54,29 +53,28 @@ class AnswerRun:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
-        """By name, in the order of the table.
+        """Return the figures by name, in the order of the table.
 
         Citation precision is a mean over the citations of each answer, then over the answers to answerable questions.
-        Recall is over all answerable questions: one that is refused, or answered without the right words, counts 0.
+        Recall covers all answerable questions: a refusal or a wrong quote counts 0.
         """
         answerable = self.of(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]
         cited = [outcome for outcome in answered if outcome.quotes]
         figures: dict[str, Interval | None] = {
-            "answered": _mean([not outcome.refused for outcome in answerable]),
-            "answer_in_sources": _mean([outcome.in_sources for outcome in answerable]),
-            "citation_precision": _mean([_share(outcome.quotes) for outcome in cited]),
-            "citation_recall": _mean([any(outcome.quotes) for outcome in answerable]),
+            "answered": _compute_mean([not outcome.refused for outcome in answerable]),
+            "answer_in_sources": _compute_mean([outcome.in_sources for outcome in answerable]),
+            "citation_precision": _compute_mean([_compute_share(outcome.quotes) for outcome in cited]),
+            "citation_recall": _compute_mean([any(outcome.quotes) for outcome in answerable]),
         }
         wrongly = [outcome.refused for outcome in answerable]
         for kind in (QuestionKind.OFF_TOPIC, QuestionKind.ADVERSARIAL):
             rightly = [outcome.refused for outcome in self.of(kind)]
-            figures[f"refusal_recall_{kind}"] = _mean(rightly)
+            figures[f"refusal_recall_{kind}"] = _compute_mean(rightly)
             figures[f"refusal_precision_{kind}"] = refusal_precision(rightly, wrongly) if rightly and wrongly else None
         return figures
 
     def latency(self) -> dict[str, Percentiles]:
-        """Milliseconds to the first and the last token of answers, and to a refusal."""
         samples = {
             "first_token": [outcome.first_ms for outcome in self.outcomes if outcome.first_ms is not None],
             "last_token": [outcome.last_ms for outcome in self.outcomes if not outcome.refused],
@@ -86,10 +84,9 @@ class AnswerRun:
 
 
 def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Each question asked once, one after another; the first one also beforehand, to load the models.
+    """Ask each question once, one after another; the first one also beforehand, to load the models.
 
-    Raises: UntrustworthyRun when an answer failed, a retriever of the search or the model did not answer, or the
-    collection changed meanwhile.
+    Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
     """
     version = corpus_version(collection.pk)
     filters = SearchFilters(collections=(collection.pk,))
@@ -136,9 +133,9 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     )
 
 
-def _mean(values: Sequence[float]) -> Interval | None:
+def _compute_mean(values: Sequence[float]) -> Interval | None:
     return mean_interval(values) if values else None
 
 
-def _share(flags: Sequence[bool]) -> float:
+def _compute_share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags)

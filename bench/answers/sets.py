@@ -1,7 +1,7 @@
-"""Questions for whole answers: some that the documents answer, with what a right answer says, and some they do not.
+"""Questions for whole answers: answerable ones with their right answers, and unanswerable ones.
 
-Two kinds of questions have no answer: *off-topic* ones come from other sets; *adversarial* ones name the subject of the
-documents, and ask what these do not say. Imports no Django.
+"Off-topic" questions come from other sets; "adversarial" questions name the subject of the documents, which do not
+answer them. Imports no Django.
 
 Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for SQuAD", ACL
 2018.
@@ -25,7 +25,7 @@ Element = TypeVar("Element")
 
 
 class QuestionKind(StrEnum):
-    """Whether the documents answer a question; if not, why it is asked."""
+    """Whether the documents answer a question, and if not, why it is asked."""
 
     ANSWERABLE = "answerable"
     ADVERSARIAL = "adversarial"
@@ -34,7 +34,7 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``answers``: a right answer contains one of them. Empty where there is no answer."""
+    """A question. A right answer contains one of ``answers``, which are empty for unanswerable questions."""
 
     text: str
     kind: QuestionKind
@@ -42,9 +42,9 @@ class Question:
 
 
 def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
-    """The test set in ``folder``, and its questions: those with known answers, then those of ``unanswerable.jsonl``.
+    """Read the test set in ``folder``. Its questions have known answers, or come from ``unanswerable.jsonl``.
 
-    Raises: UnreadableTestSet, also for a set that says of no question what its answer is.
+    Raises: UnreadableTestSet, also for a set without any known answer.
     """
     test_set, known = read_test_set(folder), {}
     for where, row in read_objects(folder / QUERIES):
@@ -63,16 +63,16 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
 
 
 def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
-    """The questions of other sets, at most ``limit`` in all, of each set about as many."""
+    """Return questions of other sets, at most ``limit`` in all, evenly from each set."""
     share = None if limit is None else -(-limit // max(1, len(sets)))
     taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
     return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])
 
 
 def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
-    """``limit`` of the elements, evenly spaced; all if there are no more.
+    """Return ``limit`` of the elements, evenly spaced, or all.
 
-    In a file, questions about one document are neighbours: the first N would be about a few documents.
+    Questions about one document are neighbours in a file: the first N would cover few documents.
     """
     if limit is None or limit >= len(elements):
         return list(elements)

@@ -39,14 +39,11 @@ COLUMNS = ["", "first right", "in its first 900 characters", "right among three"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best passages for one question, at most three, and the time until they were returned."""
-
     passages: tuple[str, ...]
     milliseconds: float
 
 
 def contains_answer(passage: str, question: GradedQuestion) -> bool:
-    """Return whether a passage contains everything that a good answer must contain."""
     return not grade(passage, refused=False, expected=question.expected).missing
 
 
@@ -86,7 +83,6 @@ def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *,
 
 
 def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[Found]) -> list[str]:
-    """Return a row of the table, with the columns COLUMNS: shares of right passages, median time, mean length."""
     pairs = list(zip(questions, found, strict=True))
     first = [each.passages[0] if each.passages else "" for each in found]
     shares = (

@@ -16,7 +16,7 @@ WAIT_SECONDS = 600.0
 class OpenWebUI:
     """A client of a running server of Open WebUI 0.12.
 
-    It signs up, or signs in if its account exists. The first account that signs up is the server's administrator.
+    It signs up, or signs in if its account exists. The first account becomes the server's administrator.
     """
 
     def __init__(self, address: str) -> None:
@@ -30,7 +30,7 @@ class OpenWebUI:
     def index(self, documents: Mapping[str, str]) -> str:
         """Put the documents into a new collection, and return its id.
 
-        A document that the server refuses is reported on standard error and left out.
+        A refused document is reported on standard error and left out.
         """
         made = self._post("/api/v1/knowledge/create", {"name": "bench", "description": "bench"})
         for name, text in documents.items():

@@ -20,7 +20,7 @@ from evaluation.exceptions import EvaluationError
 class MeasuringCommand(BaseCommand, ABC):
     """Prints figures as Markdown tables or, with --json, as one JSON document.
 
-    With a ``section``, --write puts the tables between the marks of that name in a Markdown page.
+    If ``section`` is set, --write puts the tables between the marks of that name in a Markdown page.
     """
 
     section = ""
@@ -47,7 +47,7 @@ class MeasuringCommand(BaseCommand, ABC):
 
     @abstractmethod
     def measure(self, options: dict[str, Any], report: Report) -> Any:
-        """Raises: EvaluationError, RagsiteError, ImproperlyConfigured, OSError, CommandError."""
+        """Measure. Raises: EvaluationError, RagsiteError, ImproperlyConfigured, OSError, CommandError."""
 
     @abstractmethod
     def as_json(self, measured: Any) -> Any: ...

@@ -33,7 +33,7 @@ _LEAST_WORDS = 5
 
 
 def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Yield format, file and expected text. Markdown is preferred to plain text where both are there."""
+    """Yield format, file and expected text. Markdown is preferred to plain text."""
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "ground_truth" not in path.parts and "groundtruth" not in path.parts:
@@ -58,7 +58,6 @@ def part_of(path: Path) -> str:
 
 
 def read(path: Path, reader: str) -> str:
-    """Return the text that a reader makes of the file."""
     if reader == "engine":
         import xberg
 

@@ -31,7 +31,7 @@ from retrieval.documents.recognition import tesseract
 from retrieval.documents.recognition.recognised_words import to_page
 
 FONTS = ("DejaVuSans", "DejaVuSerif", "DejaVuSerifCondensed", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif-Italic")
-# Dots an inch, degrees of skew, and the spread of the noise in shades of grey.
+# Dots per inch, degrees of skew, and the spread of the noise in shades of grey.
 CONDITIONS = ((300, 0.0, 0), (200, 0.0, 0), (150, 0.0, 0), (200, 1.5, 25), (150, -2.0, 40))
 LAYOUTS = ("prose", "prose", "columns", "table")
 _PAGE_INCHES = (8.27, 11.69)
@@ -44,7 +44,6 @@ Recognise = Callable[[bytes, list[str]], dict[str, Any]]
 def print_page(
     words: Iterator[str], font_name: str, condition: tuple[int, float, int], layout: str
 ) -> tuple[Image.Image, str]:
-    """Return a page and its words in the order in which they are read."""
     dpi, skew, noise = condition
     font = ImageFont.truetype(f"{font_name}.ttf", round(_POINTS * dpi / 72))
     width, height = (round(side * dpi) for side in _PAGE_INCHES)
@@ -74,7 +73,6 @@ def print_page(
 
 
 def pages(texts: dict[str, str]) -> Iterator[tuple[str, tuple[int, float, int], str, Image.Image, str]]:
-    """Yield language, condition, layout, page and text: each condition and layout in each language."""
     for language, text in texts.items():
         source = text.split()
         for at, (condition, layout) in enumerate((c, kind) for c in CONDITIONS for kind in LAYOUTS):
@@ -117,7 +115,6 @@ def with_rapidocr() -> Recognise:
 
 
 def read(recognise: Recognise, picture: bytes, language: str) -> str:
-    """Return the text of a picture as the site makes it."""
     found = recognise(picture, {"en": ["eng"], "nl": ["nld"]}.get(language, ["eng", "nld"]))
     page = to_page(found["width"], found["height"], found["turned"], found["words"])
     return extract_picture(picture, "page.png", "image/png", ExtractionLimits(), {1: page}).text

@@ -2,7 +2,7 @@
 
 ``python -m bench.reading.sweep FOLDER``. The second reader is the engine xberg for Office files, OpenDocument, books
 and markup, and pypdf for PDF files where it is installed. A file is a silent loss if the second reader finds more than
-two words, and more than one of two hundred, that occur nowhere in the site's text, and the site says nothing about it.
+two words, and more than one of two hundred, that the site's text lacks without a notice.
 Such a file has to be looked at: the second reader may be wrong.
 """
 
@@ -28,9 +28,9 @@ _BY_ENGINE = frozenset(
     htm eml msg csv vtt
     """.split()  # noqa: SIM905
 )
-# How the engine writes an internal name among the words.
+# The engine writes an internal name among the words.
 _STYLE = re.compile(r"\[style_name: [^\]]*\]")
-# How it writes what the head of a page says.
+# The engine writes the head of a page as front matter.
 _FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,60}?\n## title: [^\n]*\n")
 _LARGEST = 20_000_000
 _MOST_LOST, _LOST_SHARE = 2, 0.005
@@ -75,7 +75,6 @@ def main() -> None:
 
 
 def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
-    """Return the outcome, and what it is about."""
     from retrieval.documents.extraction.completeness import lost_words
     from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
     from retrieval.exceptions import DocumentRejected
@@ -102,7 +101,6 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
 
 
 def read_second(path: Path, ending: str) -> str | None:
-    """Return the text of a second reader; None where none is there or it fails."""
     try:
         if ending == "pdf":
             import pypdf

@@ -1,4 +1,4 @@
-"""Compare the words and table cells of two texts, whatever their markup. PURE."""
+"""Comparison of the words and table cells of two texts, whatever their markup. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ADDRESS = re.compile(r"(?:https?://|www\.|mailto:)\S+")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-z]+);")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-# A whole number that a program stores as one with decimals.
+# Some programs store a whole number with decimals.
 _WHOLE = re.compile(r"(?<=\d)\.0+(?![\d.])")
 _WORD = re.compile(r"[^\W_]+")
 _RULE = re.compile(r"^[\s|:+=-]*$")
@@ -22,7 +22,7 @@ _RULE = re.compile(r"^[\s|:+=-]*$")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How two texts agree, in words as often as they occur, in distinct words, and in cells of tables."""
+    """The agreement of two texts in repeated words, distinct words, and table cells."""
 
     expected: int
     found: int
@@ -45,14 +45,13 @@ class Agreement:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of ``text`` in order, without markup, commands of LaTeX, addresses and names of pictures."""
+    """Return the words of ``text`` in order, without markup, LaTeX commands, addresses and picture names."""
     plain = _ADDRESS.sub(" ", _LINK_TARGET.sub("] ", _PICTURE.sub(" ", _COMMENT.sub(" ", text))))
     plain = _COMMAND.sub(" ", _TAG.sub(" ", _ENTITY.sub(" ", plain)))
     return _WORD.findall(unicodedata.normalize("NFKC", _WHOLE.sub("", plain)).casefold())
 
 
 def cells_of(markdown: str) -> list[str]:
-    """Return the filled cells of the tables of a Markdown text, each as its words."""
     lines = [line.strip() for line in markdown.split("\n")]
     rows = [line.strip("|").split("|") for line in lines if line.startswith("|") and not _RULE.match(line)]
     cells = (" ".join(words_of(cell)) for row in rows for cell in row)
@@ -60,7 +59,10 @@ def cells_of(markdown: str) -> list[str]:
 
 
 def compare(expected: str, text: str) -> Agreement:
-    """Compare ``text`` with the ``expected`` one as multisets of words. A cell is found if its words stand in a row."""
+    """Compare ``text`` with the ``expected`` text as multisets of words.
+
+    A cell is found if its words are consecutive.
+    """
     wanted, given = words_of(expected), words_of(text)
     found = (Counter(wanted) & Counter(given)).total()
     line = f" {' '.join(given)} "

@@ -27,15 +27,13 @@ ROLES = ("web", "worker", "worker child", "scheduler", "serve", "postgres")
 
 
 class ProcessSample(NamedTuple):
-    """The sums over all processes of a role, at a moment."""
-
     rss_mib: float
     files: int
     threads: int
 
 
 def sample(site: RunningSite, role: str) -> ProcessSample:
-    """Of PostgreSQL's processes without shared memory."""
+    """Measure a role. PostgreSQL's processes count without shared memory."""
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]

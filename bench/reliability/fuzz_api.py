@@ -22,7 +22,7 @@ _FAILURES = re.compile(r"❌ (ST\d+ [^:\n]+): (\d+)")
 
 
 def fuzz(schemathesis: Path, url: str, key: str, examples: int, seed: int) -> tuple[int, dict[str, int], str]:
-    """The number of requests, the number of different failures by kind, and the output.
+    """Return the number of requests, the failures by kind, and the output.
 
     Raises: SiteFailed if the run did not finish.
     """

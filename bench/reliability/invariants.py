@@ -1,4 +1,4 @@
-"""Invariants after kills: nothing acknowledged is lost, nothing is doubled, and the index is consistent."""
+"""Invariants after kills: no acknowledged data are lost or doubled, and the index is consistent."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 @fresh_connection()
 def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
-    """The violations, a sentence each. Unless ``at_rest``, only invariants that hold at any moment are checked."""
-    found = [*_documents(ledger), *_answers(ledger), *_agreement()]
+    found = [*_check_documents(ledger), *_check_answers(ledger), *_check_agreement()]
     if at_rest:
-        found += [*_unfinished(), *_counts()]
+        found += [*_list_unfinished(), *_check_counts()]
     return found
 
 
 @fresh_connection()
 def read_again() -> int:
-    """Requeue the documents that were interrupted too often, as a curator would; returns how many."""
+    """Requeue the documents that were interrupted too often, as a curator would, and return their number."""
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
@@ -38,20 +37,20 @@ def read_again() -> int:
 
 @fresh_connection()
 def files_left_behind() -> tuple[int, int]:
-    """The number of files without a document, before and after a repair that also removes recent ones.
+    """Return the number of files without a document, before and after a repair that includes recent files.
 
     A file is stored before its document: after a kill in between, the nightly check removes it.
     """
-    before = len(_files() - _named())
+    before = len(_list_stored_files() - _list_named_files())
     young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)
     try:
         reconcile(repair=True)
     finally:
         reconciliation.ORPHANED_AFTER = young
-    return before, len(_files() - _named())
+    return before, len(_list_stored_files() - _list_named_files())
 
 
-def _documents(ledger: Ledger) -> list[str]:
+def _check_documents(ledger: Ledger) -> list[str]:
     stored = dict(Document.objects.filter(collection__slug=UPLOADED).values_list("source", "content_hash"))
     acknowledged, versions = set(ledger.acknowledged), {name: list(all_) for name, all_ in ledger.versions.items()}
     found = [f"The document {name} was acknowledged and is not there." for name in acknowledged - set(stored)]
@@ -61,11 +60,11 @@ def _documents(ledger: Ledger) -> list[str]:
         for name in acknowledged & set(stored)
         if stored[name] not in versions[name]
     ]
-    lost = _named() - _files()
+    lost = _list_named_files() - _list_stored_files()
     return found + [f"The file {name} of a document is not there." for name in sorted(lost)]
 
 
-def _answers(ledger: Ledger) -> list[str]:
+def _check_answers(ledger: Ledger) -> list[str]:
     told = dict(ledger.answers)
     stored = {str(pk): text for pk, text in Answer.objects.filter(pk__in=list(told)).values_list("pk", "text")}
     found = [f"The answer {pk} was given and is not there." for pk in told.keys() - stored.keys()]
@@ -80,12 +79,12 @@ def _answers(ledger: Ledger) -> list[str]:
     return found
 
 
-def _agreement() -> list[str]:
-    """The findings of the site's own check, which ignores recent files without a document."""
+def _check_agreement() -> list[str]:
+    """Return the findings of the site's own check, which ignores recent files without a document."""
     return [f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}." for one in reconciliation.check()]
 
 
-def _unfinished() -> list[str]:
+def _list_unfinished() -> list[str]:
     found = []
     for what, rows in (
         ("document", Document.objects.exclude(status=Document.Status.READY)),
@@ -98,7 +97,7 @@ def _unfinished() -> list[str]:
     return found + [f"The answer {pk} was never judged." for pk in unjudged]
 
 
-def _counts() -> list[str]:
+def _check_counts() -> list[str]:
     chunks = Chunk.objects.count()
     vectors = ChunkEmbedding.objects.filter(embedder__is_active=True).count()
     statistics = sum(CollectionStatistics.objects.values_list("chunks", flat=True))
@@ -107,11 +106,11 @@ def _counts() -> list[str]:
     return [f"{chunks} passages, {vectors} vectors, {statistics} in the statistics."]
 
 
-def _named() -> set[str]:
+def _list_named_files() -> set[str]:
     return set(Document.objects.exclude(file="").values_list("file", flat=True))
 
 
-def _files() -> set[str]:
+def _list_stored_files() -> set[str]:
     media = Path(settings.MEDIA_ROOT)
     folder = media / reconciliation.UPLOAD_FOLDER
     return {str(path.relative_to(media)) for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else set()
@@ -119,7 +118,6 @@ def _files() -> set[str]:
 
 @fresh_connection()
 def totals() -> dict[str, int]:
-    """The numbers of rows."""
     return {
         "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
         "passages": Chunk.objects.count(),

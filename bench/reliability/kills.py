@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
-# Weights of the choice: roles that recover within seconds are killed more often than those that stop the site.
+# Fast recovering roles are killed more often than roles that stop the site.
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """``recoveries`` has the seconds of the recoveries that were measured; None: not recovered."""
+    """The counts of a run. ``recoveries`` has the measured seconds; None: not recovered."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -54,18 +54,17 @@ class Result:
 
 
 class Killer:
-    """Kills processes of a site. Only the recovery of a sample is waited for."""
+    """A killer of a site's processes. It waits only for the recovery of a sample."""
 
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
         self._reembedding: subprocess.Popen[str] | None = None
         self._other = False
-        # The exit statuses of those that were not killed.
+        # Exit statuses of commands that were not killed.
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
-        """The time at which a process of that role was killed; None if there was none."""
         if kind == REEMBEDDING:
             return self._kill_reembedding()
         before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
@@ -79,14 +78,12 @@ class Killer:
         return time.time()
 
     def tend(self) -> bool:
-        """Start `serve` again if it has ended, as a supervisor of the machine would; always true."""
+        """Restart `serve` if it has ended, as a supervisor of the machine would. Return True."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
         return True
 
     def recover(self, kind: str, killed_at: float) -> float | None:
-        """Seconds until the role worked again; None if it did not in time."""
-
         def is_back() -> bool:
             return self.tend() and self._is_back(kind, killed_at)
 
@@ -99,13 +96,13 @@ class Killer:
             case "web":
                 return self._site.is_alive()
             case "worker" | "worker child":
-                return self._reads_since(killed_at)
+                return self._has_read_since(killed_at)
             case "postgres" | "serve":
-                return self._reads_since(killed_at) and self._site.is_ready()
+                return self._has_read_since(killed_at) and self._site.is_ready()
         return True
 
-    def _reads_since(self, moment: float) -> bool:
-        """Whether a document was leased since then; with the other embedder's vectors it is not read."""
+    def _has_read_since(self, moment: float) -> bool:
+        """Return whether a document was leased since then. The other embedder's vectors prevent reading."""
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(
@@ -116,7 +113,7 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Begins a switch to the other embedder, or kills the one that the last call began."""
+        """Begin a switch to the other embedder, or kill the switch begun by the last call."""
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -132,7 +129,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """Ends the command, and switches back to the embedder of the site. Raises: SiteFailed."""
+        """End the command, and switch back to the site's embedder. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
@@ -151,7 +148,6 @@ def _started_after(process: psutil.Process, moment: float) -> bool:
 
 
 def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_limit: float) -> Result:
-    """Kill ``kills`` times, or until ``seconds_limit``."""
     result = Result()
     killer = Killer(site, random)
     is_check_due = False
@@ -191,7 +187,7 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
 
 
 def checked(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """The violations; None while the other embedder's vectors are active."""
+    """Return the violations, or None while the other embedder's vectors are active."""
     from django.db import Error
 
     from bench.reliability.invariants import violations
@@ -235,7 +231,7 @@ def main() -> None:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
         at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
-    print(_table(result))
+    print(_format_table(result))
     print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
     print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
     print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
@@ -248,7 +244,7 @@ def main() -> None:
     raise SystemExit(1 if result.violations else 0)
 
 
-def _table(result: Result) -> str:
+def _format_table(result: Result) -> str:
     rows = []
     for kind in KINDS:
         measured = result.recoveries[kind]

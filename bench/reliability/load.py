@@ -1,6 +1,6 @@
-"""The load of a busy site: documents are uploaded, questions asked, drafts published, until it is stopped.
+"""The load of a busy site: uploads, questions and published drafts, until it is stopped.
 
-Everything that the site acknowledges is recorded, so that it can be checked afterwards.
+All acknowledgements of the site are recorded for a later check.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ _PASSING = (Error, RagsiteError, OSError)
 
 @dataclass
 class Ledger:
-    """What was sent, and what was acknowledged. ``versions`` has, by source, the hashes that may be stored: the last
-    acknowledged one and those sent since."""
+    """The sent and the acknowledged data.
+
+    ``versions`` has by source the hashes that may be stored: the last acknowledged hash and all sent since.
+    """
 
     versions: dict[str, list[str]] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
@@ -44,7 +46,7 @@ class Ledger:
 
 @contextmanager
 def fresh_connection() -> Iterator[None]:
-    """A fresh database connection for this thread: the server of the former one may have been killed."""
+    """Run the block with a fresh database connection: the former server may have been killed."""
     connections.close_all()
     try:
         yield
@@ -53,11 +55,8 @@ def fresh_connection() -> Iterator[None]:
 
 
 class SiteLoad:
-    """Threads that put load on a site until :meth:`stop`."""
-
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
         self.ledger = Ledger()
-        # The errors of the steps, for the report.
         self.met: Counter[str] = Counter()
         self._site = site
         self._key = key
@@ -69,8 +68,8 @@ class SiteLoad:
             threading.Thread(target=self._repeat, args=(step, pause), daemon=True)
             for step, pause in (
                 (self._upload, UPLOAD_PAUSE_SECONDS),
-                (self._asker(stream=False), ASK_PAUSE_SECONDS),
-                (self._asker(stream=True), ASK_PAUSE_SECONDS),
+                (self._make_asker(stream=False), ASK_PAUSE_SECONDS),
+                (self._make_asker(stream=True), ASK_PAUSE_SECONDS),
                 (self._draft, DRAFT_PAUSE_SECONDS),
             )
         ]
@@ -80,7 +79,7 @@ class SiteLoad:
         for slug in (UPLOADED, DRAFTED):
             Collection.objects.get_or_create(slug=slug, defaults={"name": slug, "visibility": Visibility.PUBLIC})
         for number in range(3):
-            submit(Collection.objects.get(slug=DRAFTED), f"first-{number}.txt", self._text(2))
+            submit(Collection.objects.get(slug=DRAFTED), f"first-{number}.txt", self._make_text(2))
         for thread in self._threads:
             thread.start()
 
@@ -98,7 +97,7 @@ class SiteLoad:
                 self.met[f"{step.__name__.strip('_')}: {type(error).__name__}"] += 1
                 self._stopped.wait(1.0)
 
-    def _text(self, paragraphs: int) -> bytes:
+    def _make_text(self, paragraphs: int) -> bytes:
         words = [f"pump{self._random.randrange(5000)}" for _ in range(paragraphs)]
         sentence = "The {} weighs {} grams and was checked in hall {}. "
         return "\n\n".join(
@@ -107,28 +106,27 @@ class SiteLoad:
         ).encode()
 
     def _upload(self) -> None:
-        """Upload a new document or version; every fifth is long enough to be interrupted."""
+        """Upload a new document or version. Every fifth is long enough to be interrupted."""
         name = f"soak-{self._random.randrange(SOURCES)}.txt"
-        data = self._text(60 if self._random.random() < 0.2 else 4)
+        data = self._make_text(60 if self._random.random() < 0.2 else 4)
         told = hashlib.sha256(data).hexdigest()
         self.ledger.versions.setdefault(name, []).append(told)
         if self._site.upload(UPLOADED, name, data, self._key).status == 202:
             self.ledger.acknowledged.add(name)
             self.ledger.versions[name] = [told]
 
-    def _asker(self, *, stream: bool) -> Callable[[], None]:
+    def _make_asker(self, *, stream: bool) -> Callable[[], None]:
         questions = distinct_questions("streamed " if stream else "plain ")
 
         def step() -> None:
             body = {"question": next(questions), "anew": True}
-            answer = self._streamed(body) if stream else self._site.post("/api/v1/ask/", body).body
+            answer = self._ask_streamed(body) if stream else self._site.post("/api/v1/ask/", body).body
             if answer and "answer_id" in answer:
                 self.ledger.answers[answer["answer_id"]] = answer["answer"]
 
         return step
 
-    def _streamed(self, body: dict[str, object]) -> dict[str, str] | None:
-        """The payload of `completed`; None if the stream broke off before."""
+    def _ask_streamed(self, body: dict[str, object]) -> dict[str, str] | None:
         url = f"{self._site.url}/api/v1/ask/"
         try:
             with httpx2.stream("POST", url, json={**body, "stream": True}, timeout=60) as response:
@@ -142,7 +140,6 @@ class SiteLoad:
         return None
 
     def _draft(self) -> None:
-        """The next step of a draft, from its beginning to its publication."""
         collection = Collection.objects.get(slug=DRAFTED)
         self._look_at_published()
         draft = Draft.objects.filter(collection=collection).open().first()
@@ -153,7 +150,7 @@ class SiteLoad:
             if draft.pk not in self._edited:
                 if documents.count() > 3:
                     documents.order_by("pk")[self._random.randrange(3)].delete()
-                submit(draft.working_copy, f"draft-{draft.pk}.txt", self._text(3))
+                submit(draft.working_copy, f"draft-{draft.pk}.txt", self._make_text(3))
                 self._edited.add(draft.pk)
             elif not documents.exclude(status__in=["ready", "failed"]).exists():
                 self._expected[draft.pk] = contents(draft.working_copy)
@@ -174,7 +171,6 @@ def contents(collection: Collection) -> dict[str, str]:
 
 @fresh_connection()
 def open_work() -> dict[str, int]:
-    """The number of unfinished rows by kind; empty if the site is at rest."""
     from evaluation.models import Judgement
 
     counts = {

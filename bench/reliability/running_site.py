@@ -30,7 +30,7 @@ START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 # The bench sends more requests than the limits allow one person.
 _RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
-# By role, the beginning of the names of its processes.
+# Maps a role to the beginning of its processes' names.
 _ROLES: dict[str, str | tuple[str, ...]] = {
     "web server": "ragsite-web",
     "web": "ragsite-web-",
@@ -44,8 +44,6 @@ class SiteFailed(Exception):
 
 
 class HttpReply(NamedTuple):
-    """``body`` is the JSON of the response, or None."""
-
     status: int
     body: Any
 
@@ -71,7 +69,6 @@ class RunningSite:
         self.serve: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns when questions can be asked. Raises: SiteFailed."""
         self.launch()
         if self.wait(self.is_ready, START_SECONDS) is None:
             raise SiteFailed(f"The site was not ready after {START_SECONDS:g} s: see {self.log}.")
@@ -106,13 +103,13 @@ class RunningSite:
         psutil.wait_procs(left, timeout=10)
 
     def find(self, role: str) -> list[psutil.Process]:
-        """The processes of this site in a role: serve, web server, web, worker, worker child, scheduler, postgres."""
+        """Return the site's processes in a role: serve, web server, web, worker, worker child, scheduler, postgres."""
         if role == "serve":
             return [psutil.Process(self.serve.pid)] if self.serve is not None and self.serve.poll() is None else []
         if role == "postgres":
-            return self._postmasters()
+            return self._find_postmasters()
         if role == "worker child":
-            return [child for worker in self.find("worker") for child in _children(worker)]
+            return [child for worker in self.find("worker") for child in _list_children(worker)]
         found = {
             process.pid: process
             for process in psutil.process_iter(["name", "ppid", "environ"])
@@ -122,7 +119,7 @@ class RunningSite:
         # Forks have the name of their parent, or a longer one.
         return [process for process in found.values() if process.info["ppid"] not in found]
 
-    def _postmasters(self) -> list[psutil.Process]:
+    def _find_postmasters(self) -> list[psutil.Process]:
         try:
             pid = int((self.postgres.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
             process = psutil.Process(pid)
@@ -154,7 +151,7 @@ class RunningSite:
         )
 
     def _send(self, method: str, path: str, seconds: float, **options: Any) -> HttpReply:
-        """The reply; status 0 if the connection broke or timed out."""
+        """Return the reply, with status 0 if the connection broke or timed out."""
         try:
             response = httpx2.request(method, self.url + path, timeout=seconds, **options)
             is_json = response.headers.get("Content-Type", "").startswith("application/json")
@@ -175,11 +172,9 @@ class RunningSite:
         )
 
     def administrators_key(self) -> str:
-        """A new API key with all rights of the administrator."""
         return self.manage("create_key", "admin", "--scope", "admin").communicate(timeout=120)[0].split()[-1]
 
     def wait(self, condition: Callable[[], object], seconds: float) -> float | None:
-        """Seconds until ``condition`` was true; None if it was not in time."""
         started = time.monotonic()
         while not condition():
             if time.monotonic() - started > seconds:
@@ -190,9 +185,9 @@ class RunningSite:
 
 @contextmanager
 def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
-    """A site on a temporary data directory; Django's models are connected to its database."""
+    """Run a site on a temporary data directory, with Django's models connected to its database."""
     folder = Path(tempfile.mkdtemp(prefix="ragsite-bench-"))
-    # The account of the database has to enter it.
+    # The account of the database must enter it.
     folder.chmod(0o711)
     site = RunningSite(folder / "var", port, **environment)
     try:
@@ -205,35 +200,31 @@ def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
 
 
 def _connect(site: RunningSite) -> None:
-    # By its address, so that the bench never starts the server itself.
+    # An address keeps the bench from starting the server itself.
     os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
     import django
 
     django.setup()
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
+def _list_children(process: psutil.Process) -> list[psutil.Process]:
     try:
         return list(process.children())
     except psutil.Error:
         return []
 
 
-# What is asked of it, and how the benches report --------------------------------------------------------------------
-
-
 BAR = ProgressBar(OutputWrapper(sys.stderr))
 
 
 def distinct_questions(mark: str = "") -> Iterator[str]:
-    """Endless different questions that the demo documents answer; no earlier answer can be repeated."""
+    """Yield endless distinct questions that the demo documents answer. None repeats an earlier answer."""
     texts = [each["question"] for each in json.loads((ROOT / "demo" / "questions.json").read_text())["questions"]]
     for number in count():
         yield f"{texts[number % len(texts)][:400]} ({mark}{number})"
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """The percentile; None without values."""
     return statistics.percentile(values, percent) if values else None
 
 

@@ -24,22 +24,19 @@ LOOK_SECONDS = 0.02
 
 
 def page(number: int) -> bytes:
-    """A page of text, of which none is like another."""
     sentences = (f"Valve {number}-{each} closes at {each + 3} bar and is oiled once a year." for each in range(40))
     return f"# Valve {number}\n\n{' '.join(sentences)}".encode()
 
 
 class Uploads:
-    """Uploads, one after the other, by an administrator."""
-
     def __init__(self, site: RunningSite, key: str) -> None:
         self._site, self._key, self._number = site, key, 0
 
     def measure(self, number: int = UPLOADS) -> list[float]:
-        """The seconds of each, from the first byte of the request until it can be searched."""
-        return [self._one() for _ in range(number)]
+        """Return the seconds of each upload, from the first byte of the request until it can be searched."""
+        return [self._measure_one() for _ in range(number)]
 
-    def _one(self) -> float:
+    def _measure_one(self) -> float:
         from retrieval.models import Document
 
         self._number += 1
@@ -54,7 +51,7 @@ class Uploads:
 
 
 def fill_judgements(number: int) -> None:
-    """So many copies of an answer, which wait for the rules' judgement."""
+    """Create this number of copies of an answer, which wait for the rules' judgement."""
     from chat.models import Answer
     from core.jobs import enqueue
     from evaluation.models import Judgement
@@ -114,7 +111,7 @@ def main() -> None:
         def add(situation: str, number: int = UPLOADS) -> None:
             rows.append((situation, uploads.measure(number), waiting.count()))
 
-        # The processes have loaded their code then.
+        # The processes load their code first.
         ask()
         uploads.measure(4)
         site.wait(lambda: not waiting.exists(), 120)

@@ -27,10 +27,9 @@ File = tuple[str, bytes]
 
 
 def innocents(mark: str) -> list[File]:
-    """A small file of each of the usual kinds, and a longer text."""
     words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
     page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
-    # As large as the files that Word saves.
+    # The file is as large as the files that Word saves.
     word = bombs.docx(bombs.paragraph(words.encode()) * 20, more={"word/media/photo.bin": os.urandom(36_000)})
     return [
         (f"{mark}.md", f"# Valve\n\n{words}".encode()),
@@ -41,14 +40,11 @@ def innocents(mark: str) -> list[File]:
 
 
 def zoo(clones: int) -> list[File]:
-    """Every hostile file once, and so many clones of a small one that takes long."""
     files = [(f"{name}-{bomb.file_name}", bomb.made()) for name, bomb in bombs.BOMBS.items()]
     return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clones)]
 
 
 class Probes:
-    """Visitors who request pages until the block ends."""
-
     def __init__(self, site: RunningSite) -> None:
         self._site = site
         self._ended = threading.Event()
@@ -102,7 +98,7 @@ def main() -> None:
         for name, data in [file for mark in ("first", "second") for file in innocents(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
-        # Then both slots of the worker have loaded their code.
+        # Both slots of the worker load their code first.
         site.wait(lambda: not open_ones.exists(), 60)
         refused: dict[str, str] = {}
 

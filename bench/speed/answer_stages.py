@@ -23,15 +23,14 @@ WARM_UP = 5
 # The time to encode it is the unit for comparing machines.
 REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
 REFERENCE_ROUNDS = 50
-# What is outside of all spans: events, threads, checks of the question.
 REST = "rest"
 
 
 @dataclass(slots=True)
 class StageRun:
-    """Processor seconds by stage, without the stages inside of it, and milliseconds of each answer.
+    """Processor seconds by stage, without inner stages, and milliseconds of each answer.
 
-    ``first_token_ms`` are milliseconds on the clock, ``reference_ms`` the processor time of encoding a question.
+    ``first_token_ms`` is wall-clock time, ``reference_ms`` the processor time of encoding a question.
     """
 
     answers: int = 0
@@ -41,7 +40,7 @@ class StageRun:
     reference_ms: float = 0.0
 
     def mean_ms(self) -> dict[str, float]:
-        """Milliseconds by stage, the largest first; they add up to the mean of the totals."""
+        """Return milliseconds by stage, largest first. Their sum is the mean of the totals."""
         known = {stage: 1000 * seconds / self.answers for stage, seconds in self.stages.items()}
         known[REST] = max(0.0, sum(self.totals_ms) / self.answers - sum(known.values()))
         return dict(sorted(known.items(), key=lambda pair: -pair[1]))
@@ -61,7 +60,7 @@ class _Open:
 
 
 class StageClock:
-    """Implements ``tracing.Spans``: adds the thread's processor time of each span to its stage, without inner spans."""
+    """A ``tracing.Spans`` that adds the thread's processor time of each span, without inner spans, to its stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -72,23 +71,23 @@ class StageClock:
         return _Open(name, time.thread_time())
 
     def enter(self, span: _Open) -> _Open:
-        self._stack().append(span)
+        self._get_stack().append(span)
         return span
 
     def leave(self, token: _Open) -> None:
-        self._stack().remove(token)
+        self._get_stack().remove(token)
 
     def end(self, span: _Open, failure: str) -> None:
         taken = time.thread_time() - span.began
-        if stack := self._stack():
+        if stack := self._get_stack():
             stack[-1].within += taken
         with self._lock:
             self.seconds[span.name] = self.seconds.get(span.name, 0.0) + max(0.0, taken - span.within)
 
     def annotate(self, attributes: dict[str, tracing.Attribute]) -> None:
-        """Attributes are ignored."""
+        """Ignore the attributes."""
 
-    def _stack(self) -> list[_Open]:
+    def _get_stack(self) -> list[_Open]:
         if not hasattr(self._local, "stack"):
             self._local.stack = []
         stack: list[_Open] = self._local.stack
@@ -96,11 +95,11 @@ class StageClock:
 
 
 def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
-    """Each question asked once, as by a visitor; the first ones are not counted, and nothing is saved.
+    """Ask each question once, as a visitor. The first ones are not counted, and no answer is saved.
 
-    Raises: UntrustworthyRun if one was not answered; InvalidQuery for a collection that visitors may not read.
+    Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection closed to visitors.
     """
-    result = StageRun(reference_ms=_reference_ms())
+    result = StageRun(reference_ms=_measure_reference_ms())
     filters = filters_for(AnonymousUser(), collection)
     for number, question in enumerate(questions):
         report("asking", number, len(questions))
@@ -124,7 +123,7 @@ def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
     return result
 
 
-def _reference_ms() -> float:
+def _measure_reference_ms() -> float:
     taken = []
     for number in range(REFERENCE_ROUNDS):
         began = time.process_time()

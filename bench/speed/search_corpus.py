@@ -1,4 +1,4 @@
-"""The synthetic corpus for timing searches, as a collection; written again when its fingerprint changes."""
+"""The synthetic corpus for timing searches, as a collection; rewritten when its fingerprint changes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from retrieval.text.chunking import content_hash
 
 SLUG = "benchmark"
 SEED = 20_000
-# Raise it when the making or the loading changes: a corpus with another version is written again.
+# Increase it when the texts or the loading change: a corpus with another version is rewritten.
 LOADING_VERSION = 4
-# Texts of each topic that are embedded, to measure the spread of vectors.
+# Embedded texts per topic, to measure the spread of vectors.
 SAMPLES = 20
 BETWEEN_PASSAGES = "\n\n"
 
@@ -31,7 +31,7 @@ TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
 
 @dataclass(frozen=True, slots=True)
 class LoadedCorpus:
-    """``build_seconds`` is None for a collection of an earlier run."""
+    """A corpus in its collection. ``build_seconds`` is None for a collection of an earlier run."""
 
     collection: Collection
     corpus: SyntheticCorpus
@@ -39,7 +39,7 @@ class LoadedCorpus:
 
 
 def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
-    """The collection `benchmark` with a corpus of so many chunks, written in one transaction unless it exists.
+    """Return the collection `benchmark` with this number of chunks, written in one transaction unless it exists.
 
     It is not public. If no other collection has chunks, the vector index is built afterwards, which is much faster.
     """
@@ -59,24 +59,23 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
         build_index(embedder)  # an interrupted run may have dropped it
         return LoadedCorpus(collection, corpus, None)
     started = time.perf_counter()
-    draw = corpus.vector_drawer(_embedded_samples(corpus, report))
+    draw = corpus.vector_drawer(_embed_samples(corpus, report))
     clear(collection)
     if not Chunk.objects.exists():
         drop_index(embedder)
-    replace_documents(collection, _documents(corpus, draw, made_by, report), embedder, exact=False)
+    replace_documents(collection, _make_documents(corpus, draw, made_by, report), embedder, exact=False)
     build_index(embedder)
     settle()
     return LoadedCorpus(collection, corpus, time.perf_counter() - started)
 
 
 def remove(collection: Collection) -> None:
-    """Delete the collection, and vacuum the tables."""
     clear(collection)
     collection.delete()
     settle()
 
 
-def _documents(
+def _make_documents(
     corpus: SyntheticCorpus, draw: Callable[[Sequence[int]], Vectors], made_by: str, report: Report
 ) -> Iterator[NewDocument]:
     for number, document in enumerate(corpus.documents()):
@@ -84,11 +83,11 @@ def _documents(
         vectors = draw([passage.topic for passage in document.passages])
         text = BETWEEN_PASSAGES.join(passage.text for passage in document.passages)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        source, chunks = f"synthetic-{number:06d}", tuple(_chunks(document, vectors))
+        source, chunks = f"synthetic-{number:06d}", tuple(_make_chunks(document, vectors))
         yield NewDocument(source, document.title, "en", text, digest, made_by, chunks)
 
 
-def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]:
+def _make_chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]:
     start = 0
     for passage, vector in zip(document.passages, vectors, strict=True):
         end, headings = start + len(passage.text), (passage.heading,)
@@ -99,7 +98,6 @@ def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]
             heading_path=headings,
             content=passage.text,
             content_hash=content_hash(passage.text, headings),
-            # In words, because nothing uses it here.
             token_count=passage.text.count(" ") + 1,
             questions=(),
             vector=vector,
@@ -107,7 +105,7 @@ def _chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]
         start = end + len(BETWEEN_PASSAGES)
 
 
-def _embedded_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
+def _embed_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
     embedded = []
     for topic in range(texts.TOPICS):
         report("embedding samples", topic, texts.TOPICS)

@@ -1,7 +1,7 @@
-"""Timing each part of a search on a synthetic corpus of a given size.
+"""Times of each part of a search on a synthetic corpus of a given size.
 
-Two references are timed after the parts on the same rows: `ts_rank` over the same search vectors, which PostgreSQL has
-without this site, and the comparison of all vectors, which the index approximates.
+Two references are timed on the same rows: PostgreSQL's own `ts_rank`, and the comparison of all vectors, which the
+index approximates.
 """
 
 from __future__ import annotations
@@ -35,25 +35,21 @@ from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import SearchResult
 from retrieval.types import Retriever, SearchFilters
 
-# Untimed questions, which bring the data into memory: so many, and one more for so many passages.
+# Untimed questions bring the data into memory: this number, plus one per PASSAGES_A_WARM_UP passages.
 WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
-# Candidates of each retriever, and the depth of recall.
 DEPTH = 50
 
-# The parts that are timed alone, in the order of the table; the stages of whole searches follow.
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 
-# How long several askers search at once, and the number of their different questions.
+# The time in which several askers search at once, and the number of their different questions.
 ASKING_SECONDS = 8.0
 ASKED = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """``times`` are the milliseconds of a search, for its asker."""
-
     askers: int
     per_second: float
     times: Percentiles
@@ -61,7 +57,7 @@ class Throughput:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """By stage, the milliseconds of each question; ``recall`` compares the vector retriever with exact comparison."""
+    """Milliseconds of each question by stage. ``recall`` compares the vector retriever with exact comparison."""
 
     chunks: int
     build_seconds: float | None
@@ -76,28 +72,25 @@ class BenchmarkRun:
         return len(self.milliseconds["total"])
 
     def stages(self) -> dict[str, Percentiles]:
-        """Of each stage that ran."""
         names = [*ALONE, *(stage for stage in self.milliseconds if stage not in ALONE)]
         return {stage: percentiles(self.milliseconds[stage]) for stage in names}
 
     def ratio(self, numerator: str, denominator: str) -> float:
-        """The ratio of the medians of two stages."""
         stages = self.stages()
         return stages[numerator].p50 / stages[denominator].p50
 
 
 def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
-    """Each question timed in every part and in a whole search, after a warm-up; then in the references, which read so
-    much that they would evict the site's data from memory. At the end so many ``askers`` search at once.
+    """Time each question in every part and in a whole search, after a warm-up; then in the references.
 
-    The parts take turns at being first, so that no one profits more from warm caches.
-
-    Raises: UntrustworthyRun if a part of a search failed; and what `search()` raises.
+    The references read so much that they would evict the site's data from memory. At the end ``askers`` search at once.
+    The parts take turns at being first, so that none profits more from warm caches. Raises: UntrustworthyRun if a part
+    of a search failed; the errors of `search()`.
     """
     warm_up = WARM_UP + loaded.corpus.size // PASSAGES_A_WARM_UP
     asked = loaded.corpus.questions(warm_up + questions)
     collections = (loaded.collection.pk,)
-    # A visitor's, where no document is narrowed: what `filters_for` gives.
+    # The filters equal a visitor's from `filters_for` without restricted documents.
     filters = SearchFilters(collections=collections, readers=readers_in(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.corpus.size, loaded.build_seconds)
     plan = plan_for(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
@@ -111,16 +104,15 @@ def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Rep
     for number, question in enumerate(asked[warm_up:]):
         report("references", number, questions)
         exact = _time_references(question, filters, number, result)
-        result.matching.append(_matching(question, filters))
+        result.matching.append(_count_matching(question, filters))
         result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
-    result.table_bytes = _table_bytes()
+    result.table_bytes = _measure_table_bytes()
     others = loaded.corpus.questions(ASKED)
     result.throughput = [_ask_at_once(number, others, filters) for number in askers]
     return result
 
 
 def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
-    """The throughput of ``askers`` threads, each of which searches one question after another."""
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
 
@@ -140,8 +132,6 @@ def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) 
 def _time_parts(
     question: str, filters: SearchFilters, plan: SearchPlan, turn: int, result: BenchmarkRun
 ) -> frozenset[int]:
-    """Time the parts; returns the chunk ids that the vector retriever found."""
-
     def embed() -> None:
         encode_query(question)
 
@@ -161,12 +151,11 @@ def _time_parts(
 
 
 def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
-    """Time the references; returns the ids of the nearest chunks by exact comparison."""
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
-    tsquery = _tsquery(question, filters)
+    tsquery = _build_tsquery(question, filters)
 
     def ts_rank() -> None:
-        _rows(
+        _fetch_rows(
             "SELECT id, ts_rank(search_vector, %(query)s::tsquery) AS score FROM retrieval_chunk "
             "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery "
             "ORDER BY score DESC, id LIMIT %(depth)s",
@@ -188,7 +177,7 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """What each part returns, by name, beginning with the one whose turn it is. Parts with a name are timed."""
+    """Return the results of the parts by name, rotated by ``turn``. Only parts with a name are timed."""
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
@@ -208,31 +197,30 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
     return result
 
 
-def _tsquery(question: str, filters: SearchFilters) -> str:
-    """The lexical retriever's condition; it matches nothing for a question without a known word."""
+def _build_tsquery(question: str, filters: SearchFilters) -> str:
+    """Return the lexical retriever's condition, which matches no row if all words are unknown."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 
 
-def _matching(question: str, filters: SearchFilters) -> int:
-    ((number,),) = _rows(
+def _count_matching(question: str, filters: SearchFilters) -> int:
+    ((number,),) = _fetch_rows(
         "SELECT count(*) FROM retrieval_chunk "
         "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery",
-        query=_tsquery(question, filters),
+        query=_build_tsquery(question, filters),
         collection=filters.collections[0],
     )
     return int(number)
 
 
-def _rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
+def _fetch_rows(sql: str, **parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return list(cursor.fetchall())
 
 
-def _table_bytes() -> dict[str, int]:
-    """The bytes of each table with its TOAST, and of each index, by name; of all collections."""
-    rows = _rows(
+def _measure_table_bytes() -> dict[str, int]:
+    rows = _fetch_rows(
         "SELECT oid::regclass::text, pg_table_size(oid) AS size FROM pg_class WHERE relname = ANY(%(tables)s) "
         "UNION ALL SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index "
         "WHERE indrelid = ANY(%(tables)s::regclass[]) ORDER BY size DESC",

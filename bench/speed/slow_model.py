@@ -14,7 +14,7 @@ from tests.support.serving import QuietHandler, serving
 
 @dataclass(slots=True)
 class SlowModel:
-    """``writing`` is the number of answers that it is writing now."""
+    """A running slow model. ``writing`` is the number of answers in progress."""
 
     url: str = ""
     writing: int = 0
@@ -23,8 +23,10 @@ class SlowModel:
 
 @contextmanager
 def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
-    """A running model that writes ``tokens`` words, one every ``token_seconds``. It notices a reader that hangs up at
-    most two words later."""
+    """Run a model that writes ``tokens`` words, one every ``token_seconds``.
+
+    It notices a reader that hangs up at most two words later.
+    """
     model = SlowModel()
 
     class Handler(QuietHandler):
@@ -44,7 +46,7 @@ def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
             for number in range(tokens):
-                # With a marker, so that the answer is cited and checked as any other.
+                # A marker makes the answer cited and checked as any other.
                 text = f"The pump {number} weighs 3450 grams [1]. " if number % 20 == 19 else f"word{number} "
                 self._send({"delta": {"content": text}, "finish_reason": None})
                 time.sleep(token_seconds)

@@ -28,7 +28,6 @@ from ragsite.processes.machine import is_answering
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection, Document, Visibility
 
-# The first byte of the body, as if it were an event.
 FIRST_BYTE = "first_byte"
 SLUG = "stream-benchmark"
 START_SECONDS = 90.0
@@ -40,8 +39,10 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 @dataclass(slots=True)
 class Reading:
-    """One stream: the seconds until the first byte and until the first event of each name. ``error`` says why there is
-    no answer."""
+    """One stream: the seconds until the first byte and the first event of each name.
+
+    ``error`` says why there is no answer.
+    """
 
     first: dict[str, float] = field(default_factory=dict)
     error: str = ""
@@ -49,8 +50,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """The web server at a moment: memory (proportional set size of all its processes), database connections, and the
-    processor time since their start of web server, database (None if it is not the site's own) and readers with model.
+    """The web server at a moment.
+
+    Memory is the proportional set size of all its processes. Processor times are of the web server, the database (None
+    if external), and the readers with the model.
     """
 
     memory_mib: float
@@ -62,8 +65,11 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """The measurement. ``stopped_seconds`` is how long answers were still written after all readers had hung up;
-    ``settled`` is the load shortly after that. ``quoted``: without a model."""
+    """The measurement. ``quoted``: without a model.
+
+    ``stopped_seconds`` is how long answers were still written after all readers had hung up; ``settled`` is the load
+    shortly afterwards.
+    """
 
     streams: int
     readings: Sequence[Reading]
@@ -82,12 +88,11 @@ class StreamRun:
 
     @property
     def cpu_ms(self) -> float:
-        """Processor time of the web server for one stream."""
         return (self.after.cpu_seconds - self.before.cpu_seconds) / self.streams * 1000
 
     @property
     def database_ms(self) -> float | None:
-        """Processor time of the database for one stream, with its other work; None if unknown."""
+        """Processor time of the database per stream, with its other work, or None if unknown."""
         if self.before.database_seconds is None or self.after.database_seconds is None:
             return None
         return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000
@@ -97,31 +102,32 @@ class StreamRun:
         return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
 
     def percentiles(self, moment: str) -> Percentiles | None:
-        """Seconds to an event, of the streams that had it; None if none had it."""
         known = [reading.first[moment] for reading in self.readings if moment in reading.first]
         return percentiles(known) if known else None
 
 
 def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
-    """Open ``streams`` streams within ``over_seconds`` and read them to the end; then as many, and hang up on all.
+    """Open ``streams`` streams within ``over_seconds``, read them to the end, then open as many and hang up on all.
 
-    With ``quoted`` no model is asked, so that only the site's own work is measured.
-
-    Raises: EvaluationError if the web server does not start, UntrustworthyRun if nothing was streamed.
+    ``quoted`` leaves out the model, to measure only the site's own work. Raises: EvaluationError if the web server does
+    not start, UntrustworthyRun if no token was streamed.
     """
-    collection = _collection()
+    collection = _create_collection()
     try:
-        with slow_model(tokens, token_seconds) as model, _web("" if quoted else model.url) as (process, port):
+        with (
+            slow_model(tokens, token_seconds) as model,
+            _run_web_server("" if quoted else model.url) as (process, port),
+        ):
             _read(port, ["How heavy is the MX-9901?"], 0.0)
             with _Watch(process.pid) as watch:
                 before = watch.now()
-                readings = _read(port, _questions(streams), over_seconds)
+                readings = _read(port, _make_questions(streams), over_seconds)
                 peak, after = watch.peak(), watch.now()
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
-            vanished = _vanish(port, _questions(streams), over_seconds)
-            stopped_seconds = _until_stopped(model, collection)
+            vanished = _vanish(port, _make_questions(streams), over_seconds)
+            stopped_seconds = _wait_until_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
             settled = _Watch(process.pid).now()
             rows = Answer.objects.filter(collection=collection).values_list("status", flat=True)
@@ -131,7 +137,7 @@ def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float,
         _remove(collection)
 
 
-def _questions(streams: int) -> list[str]:
+def _make_questions(streams: int) -> list[str]:
     return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
 
 
@@ -140,8 +146,6 @@ def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Read
 
 
 def _vanish(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
-    """Readers who hang up together once each of them has read a token or failed."""
-
     def enough(readings: Sequence[Reading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
@@ -156,7 +160,7 @@ async def read_all(
     over_seconds: float = 0.0,
     enough: Callable[[Sequence[Reading]], bool] = lambda readings: False,
 ) -> list[Reading]:
-    """A stream for each question, begun one after another within ``over_seconds``.
+    """Read a stream for each question, begun one after another within ``over_seconds``.
 
     All readers hang up at once when ``enough`` is true, or after ten minutes.
     """
@@ -178,7 +182,6 @@ async def read_all(
 
 
 async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
-    """Read one stream until `completed` or `failed`."""
     body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
     head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     writer: asyncio.StreamWriter | None = None
@@ -204,12 +207,11 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
         reading.error = f"{type(error).__name__}: {error}"
     finally:
         if writer is not None:
-            # Without the orderly end, which would first send and receive the rest.
+            # An orderly end would first send and receive the rest.
             writer.transport.abort()
 
 
-def _until_stopped(model: SlowModel, collection: Collection) -> float:
-    """Seconds until the model writes nothing and no answer is open. Raises: UntrustworthyRun."""
+def _wait_until_stopped(model: SlowModel, collection: Collection) -> float:
     started = time.monotonic()
     open_answers = Answer.objects.filter(
         collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
@@ -222,7 +224,7 @@ def _until_stopped(model: SlowModel, collection: Collection) -> float:
 
 
 class _Watch:
-    """Samples a web server four times a second within its block."""
+    """A sampler of a web server, four times a second within its block."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -247,15 +249,14 @@ class _Watch:
                 [SLUG],
             )
             return StreamLoad(
-                _memory_mib(self._pid),
+                _measure_memory_mib(self._pid),
                 cursor.fetchone()[0],
-                _cpu_seconds(self._pid),
-                _database_seconds(),
+                _measure_cpu_seconds(self._pid),
+                _measure_database_seconds(),
                 time.process_time(),
             )
 
     def peak(self) -> StreamLoad:
-        """The maxima of memory and connections."""
         loads = [*self._loads, self.now()]
         return StreamLoad(
             max(load.memory_mib for load in loads),
@@ -271,8 +272,7 @@ class _Watch:
             connection.close()
 
 
-def _processes(pid: int) -> list[psutil.Process]:
-    """The web server's first process and its children. Raises: EvaluationError if it has ended."""
+def _list_processes(pid: int) -> list[psutil.Process]:
     try:
         first = psutil.Process(pid)
         return [first, *first.children(recursive=True)]
@@ -280,17 +280,16 @@ def _processes(pid: int) -> list[psutil.Process]:
         raise EvaluationError("The web server has ended.") from error
 
 
-def _memory_mib(pid: int) -> float:
-    """Of all processes; shared pages count once."""
-    return sum(float(process.memory_full_info().pss) for process in _processes(pid)) / 2**20
+def _measure_memory_mib(pid: int) -> float:
+    return sum(float(process.memory_full_info().pss) for process in _list_processes(pid)) / 2**20
 
 
-def _cpu_seconds(pid: int) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in _processes(pid))
+def _measure_cpu_seconds(pid: int) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in _list_processes(pid))
 
 
-def _database_seconds() -> float | None:
-    """Of the database server, with processes that have ended; None if it is not the site's own."""
+def _measure_database_seconds() -> float | None:
+    """Return the processor time of the database server with ended processes, or None if it is external."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
     pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])
@@ -303,8 +302,8 @@ def _database_seconds() -> float | None:
 
 
 @contextmanager
-def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The process and port of the site's web server, started as in the Procfile, with the model at ``model_url``."""
+def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run the site's web server as in the Procfile, with the model at ``model_url``. Yield its process and port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -319,9 +318,8 @@ def _web(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # With a model, all streams are open at once; without, they wait in the queue.
+        # A model gets all streams at once; without a model they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
-        # All streams come from one address.
         **with_constants(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         # The name of the web server's connections in the database.
@@ -366,8 +364,8 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: int) -> None:
     raise EvaluationError(f"The web server did not start: {said.strip() or 'it said nothing.'}")
 
 
-def _collection() -> Collection:
-    """A public collection with a few documents, so that anybody's question finds something."""
+def _create_collection() -> Collection:
+    """Return a public collection with a few documents, so that every question finds passages."""
     collection, _ = Collection.objects.get_or_create(
         slug=SLUG,
         defaults={"name": "Stream benchmark", "text_search_configuration": "english", "visibility": Visibility.PUBLIC},

@@ -1,10 +1,9 @@
 """A synthetic corpus of any size for timing search: words, topics, passages, questions and vectors. PURE.
 
-The texts have no meaning, but search takes as long as on real ones. Word frequencies follow the law of Zipf and
-Mandelbrot. A passage has words of the whole language and of its topic, so that a question of six words matches about
-the same share of the passages (median: a sixth) as the questions of public test sets do without stop words. Vectors are
-drawn at random, because embedding 100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same
-seed gives the same corpus.
+Search takes as long as on real texts. Word frequencies follow the law of Zipf and Mandelbrot. A passage has words of
+the whole language and of its topic, so that a question of six words matches about the same share of the passages
+(median: a sixth) as questions of public test sets without stop words. Vectors are drawn at random, because embedding
+100,000 passages takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
@@ -23,7 +22,7 @@ Vectors = npt.NDArray[np.float32]
 VOCABULARY = 50_000
 TOPICS = 100
 TOPIC_WORDS = 400
-# Mandelbrot's shift: without it the commonest word would be in every passage, like a stop word.
+# Mandelbrot's shift keeps the commonest word from being in every passage, like a stop word.
 SHIFT = 20
 TOPIC_SHIFT = 5
 # Words of a topic are not among the commonest of the language.
@@ -34,8 +33,8 @@ PASSAGES_A_DOCUMENT = 20
 TOPICAL_SHARE = 0.4
 WORDS_A_SENTENCE = 15
 
-# Words are these and compounds of two of them, so that an embedder makes about as many tokens as of a real question; of
-# nonsense syllables it would make several times as many.
+# Words are these nouns and compounds of two of them, so that the embedder makes about as many tokens as of a real
+# question; nonsense syllables would give several times as many.
 _NOUNS = """
 acid air apple arm army arrow art ash baby back bag ball band bank bar base bath beach bean bear bed bell belt bird
 black blood blue board boat body bolt bone book boot bottle bow bowl box boy brain branch brass bread brick bridge bull
@@ -61,8 +60,6 @@ _QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SyntheticPassage:
-    """One passage: the topic of its document, and its text."""
-
     topic: int
     heading: str
     text: str
@@ -82,52 +79,52 @@ class SyntheticCorpus:
     seed: int
 
     def documents(self) -> Iterator[SyntheticDocument]:
-        """All of them, one by one; the last one is shorter when ``size`` is no multiple of 20."""
-        random = self._random("passages")
+        """Yield the documents. The last is shorter if ``size`` is no multiple of 20."""
+        random = self._make_generator("passages")
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
             topic = int(random.integers(TOPICS))
-            title = " ".join(self._topical(random, topic, 3)).capitalize()
+            title = " ".join(self._draw_topical(random, topic, 3)).capitalize()
             passages = tuple(
                 SyntheticPassage(
                     topic=topic,
-                    heading=" ".join(self._topical(random, topic, 2)).capitalize(),
-                    text=_sentences(self._mixed(random, topic, length, TOPICAL_SHARE)),
+                    heading=" ".join(self._draw_topical(random, topic, 2)).capitalize(),
+                    text=_join_sentences(self._draw_mixed(random, topic, length, TOPICAL_SHARE)),
                 )
                 for length in lengths[start : start + PASSAGES_A_DOCUMENT]
             )
             yield SyntheticDocument(title, passages)
 
     def questions(self, number: int) -> list[str]:
-        """``number`` questions, each of three words of a topic and three of the language, drawn by frequency."""
-        random = self._random("questions")
+        """Return questions with three words of a topic and three of the language each, drawn by frequency."""
+        random = self._make_generator("questions")
         questions = []
         for place in range(number):
-            words = self._mixed(random, int(random.integers(TOPICS)), 6, 0.5)
+            words = self._draw_mixed(random, int(random.integers(TOPICS)), 6, 0.5)
             questions.append(_QUESTIONS[place % len(_QUESTIONS)].format(*words))
         return questions
 
     def samples(self, topic: int, number: int) -> list[str]:
-        """``number`` texts about a topic, in the form of questions."""
-        random = self._random("samples", topic)
+        random = self._make_generator("samples", topic)
         return [
-            _QUESTIONS[place % len(_QUESTIONS)].format(*self._mixed(random, topic, 6, 0.5)) for place in range(number)
+            _QUESTIONS[place % len(_QUESTIONS)].format(*self._draw_mixed(random, topic, 6, 0.5))
+            for place in range(number)
         ]
 
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
-        """A function that draws unit vectors for passages of given topics, shape (len(topics), width).
+        """Return a function that draws unit vectors for passages of given topics, shape (len(topics), width).
 
-        ``embedded`` has, for each of the 100 topics, the vectors of some :meth:`samples` of it, shape (n, width). A
-        passage's vector is its topic's mean plus a draw from the normal distribution with the covariance of the
-        embedder's vectors within a topic. So a question, which the same embedder embeds, has as many near neighbours
-        as among real texts; with independent directions the index would search aimlessly.
+        ``embedded`` has for each topic the vectors of some of its :meth:`samples`, shape (n, width). A passage's vector
+        is its topic's mean plus a normal draw with the covariance of the embedder's vectors within a topic. So an
+        embedded question has as many near neighbours as among real texts; with independent directions the index would
+        search aimlessly.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
         # residuals = U S V', so normal draws through S V' / sqrt(n) have the residuals' covariance.
         _, scales, directions = np.linalg.svd(residuals / np.sqrt(len(residuals)), full_matrices=False)
         spread = scales[:, None] * directions
-        random = self._random("vectors")
+        random = self._make_generator("vectors")
 
         def draw(topics: Sequence[int]) -> Vectors:
             drawn = random.standard_normal((len(topics), len(scales)), dtype=np.float32)
@@ -142,43 +139,43 @@ class SyntheticCorpus:
         """The nouns, then compounds of two of them in random order: short words are the commonest."""
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
-        order = self._random("vocabulary").permutation(len(compounds))
+        order = self._make_generator("vocabulary").permutation(len(compounds))
         different = dict.fromkeys([*nouns, *(compounds[place] for place in order)])
         return list(different)[:VOCABULARY]
 
     @cached_property
     def _topics(self) -> list[npt.NDArray[np.int64]]:
-        random = self._random("topics")
+        random = self._make_generator("topics")
         return [random.choice(np.arange(COMMONEST, VOCABULARY), TOPIC_WORDS, replace=False) for _ in range(TOPICS)]
 
-    def _topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
+    def _draw_topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
         places = np.searchsorted(_TOPIC_LAW, random.random(number))
         return [self.vocabulary[place] for place in self._topics[topic][places]]
 
-    def _mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
-        """``number`` words, ``share`` of them of the topic, in random order."""
+    def _draw_mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
+        """Return ``number`` words, ``share`` of them of the topic, in random order."""
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
-        words = [*self._topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
+        words = [*self._draw_topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
         return [words[place] for place in random.permutation(number)]
 
-    def _random(self, *purpose: str | int) -> np.random.Generator:
-        """A generator for each purpose, so that the number of passages does not change the questions."""
+    def _make_generator(self, *purpose: str | int) -> np.random.Generator:
+        """Return a generator per purpose, so that the number of passages does not change the questions."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 
-def _cumulative_law(words: int, shift: float) -> npt.NDArray[np.float64]:
+def _compute_cumulative_law(words: int, shift: float) -> npt.NDArray[np.float64]:
     frequencies = 1 / (np.arange(1, words + 1) + shift)
     cumulative: npt.NDArray[np.float64] = np.cumsum(frequencies / frequencies.sum())
     cumulative[-1] = 1.0
     return cumulative
 
 
-_LAW = _cumulative_law(VOCABULARY, SHIFT)
-_TOPIC_LAW = _cumulative_law(TOPIC_WORDS, TOPIC_SHIFT)
+_LAW = _compute_cumulative_law(VOCABULARY, SHIFT)
+_TOPIC_LAW = _compute_cumulative_law(TOPIC_WORDS, TOPIC_SHIFT)
 
 
-def _sentences(words: Sequence[str]) -> str:
+def _join_sentences(words: Sequence[str]) -> str:
     return " ".join(
         " ".join(words[start : start + WORDS_A_SENTENCE]).capitalize() + "."
         for start in range(0, len(words), WORDS_A_SENTENCE)

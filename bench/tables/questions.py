@@ -15,7 +15,7 @@ from retrieval.tables.table_reading import read_date
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """``table`` is the path of the CSV file; ``answers`` are all values of the answer."""
+    """A question about the CSV file ``table``; ``answers`` are all values of the answer."""
 
     id: str
     question: str
@@ -27,8 +27,8 @@ class TableQuestion:
 class Tally:
     """Counts over questions about tables.
 
-    ``stated`` counts the questions with a computed value, ``right`` the right values among these, and ``on_page`` the
-    questions whose right value is stated or in the rows that are shown.
+    ``stated`` counts questions with a computed value, ``right`` the right values among them, and ``on_page`` questions
+    whose right value is stated or in the shown rows.
     """
 
     questions: int = 0
@@ -44,7 +44,6 @@ class Tally:
 
 
 def read_questions(folder: Path) -> list[TableQuestion]:
-    """The questions of ``questions.jsonl``; their tables are CSV files in ``tables``, named by ``table``."""
     with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [
@@ -54,17 +53,20 @@ def read_questions(folder: Path) -> list[TableQuestion]:
 
 
 def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
-    """The half of each table: "shaping" (the first, third, … by name), on which rules are developed, or "judging"."""
+    """Return the half of each table: "shaping" (first, third, … by name), to develop rules, or "judging"."""
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 
 
 def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
-    """Whether both are the same values in any order, compared as in WikiTableQuestions (Pasupat and Liang, 2015): as
-    numbers, as days, or as text without case, accents, quotes and notes in brackets at the end."""
-    left = [_normal(value) for value in expected]
+    """Return whether both are the same values in any order, compared as in WikiTableQuestions.
+
+    Values are compared as numbers, as days, or as text without case, accents, quotes and notes in brackets at the end
+    (Pasupat and Liang, 2015).
+    """
+    left = [_normalize(value) for value in expected]
     for value in stated:
-        same = next((other for other in left if _is_same(_normal(value), other)), None)
+        same = next((other for other in left if _is_same(_normalize(value), other)), None)
         if same is None:
             return False
         left.remove(same)
@@ -75,12 +77,12 @@ def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
     """Return whether each value is a cell of the shown rows, or the number of rows that meet the conditions."""
     if table is None:
         return False
-    cells = [_normal(cell) for row in table.rows for cell in row]
+    cells = [_normalize(cell) for row in table.rows for cell in row]
     cells += [str(table.matched)] if table.conditions else []
-    return all(any(_is_same(cell, _normal(value)) for cell in cells) for value in expected)
+    return all(any(_is_same(cell, _normalize(value)) for cell in cells) for value in expected)
 
 
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
     text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     text = re.sub(r"[‘’´`]", "'", text)
     text = re.sub(r"[“”]", '"', text)
@@ -97,14 +99,14 @@ def _normal(text: str) -> str:
 def _is_same(one: str, other: str) -> bool:
     if one == other:
         return True
-    number, expected = _number(one), _number(other)
+    number, expected = _parse_number(one), _parse_number(other)
     if number is not None and expected is not None:
         return abs(number - expected) < 1e-6
     day = read_date(one)
     return day is not None and day == read_date(other)
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         return float(text.replace(",", ""))
     except ValueError:

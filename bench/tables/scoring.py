@@ -17,8 +17,10 @@ FOUND_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TableScore:
-    """``cells`` are expected, ``right`` of them are in their place, and ``written`` were found and are not empty.
-    ``false`` has the first row of each table that matches no expected one."""
+    """The score of a file: ``cells`` expected, ``right`` ones in their place, ``written`` ones found and not empty.
+
+    ``false`` has the first row of each table that matches no expected table.
+    """
 
     name: str
     expected: int
@@ -30,7 +32,7 @@ class TableScore:
 
 
 def read_expected(path: Path) -> list[Rows]:
-    """The expected tables of the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv``, …"""
+    """Read the expected tables of the file at ``path``: ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
     for file in files:
@@ -41,7 +43,6 @@ def read_expected(path: Path) -> list[Rows]:
 
 
 def found_tables(extracted: ExtractedText) -> list[Rows]:
-    """The tables of a text, each with the names of its columns as its first row."""
     text = extracted.text
     return [
         [
@@ -53,7 +54,7 @@ def found_tables(extracted: ExtractedText) -> list[Rows]:
 
 
 def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> TableScore:
-    """Each expected table is compared with the one that has most of its cells."""
+    """Compare each expected table with the found table that has most of its cells."""
     left = list(found)
     right = cells = met = 0
     for table in expected:
@@ -75,9 +76,11 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
 
 
 def count_right(expected: Rows, found: Rows) -> int:
-    """The number of cells in their row and column; rows are aligned in order, so that a missing row costs only its own
-    cells."""
-    # The longest common subsequence, with the cells that two rows share as its weight.
+    """Return the number of cells in their row and column.
+
+    Rows are aligned in order, so that a missing row costs only its own cells.
+    """
+    # The longest common subsequence, weighted by the cells that two rows share.
     best = [0] * (len(found) + 1)
     for row in expected:
         above, best = best, [0]
@@ -88,5 +91,5 @@ def count_right(expected: Rows, found: Rows) -> int:
 
 
 def _squeeze(cell: str) -> str:
-    """The cell without white space, so that line breaks do not count."""
+    """Remove white space, so that line breaks do not count."""
     return "".join(cell.split()).replace("−", "-")

@@ -1,4 +1,4 @@
-"""The admin's dashboard: figures of the answers, the worst answers, and the gaps in the documents."""
+"""The admin's dashboard: figures of the answers, the worst answers, and gaps in the documents."""
 
 from __future__ import annotations
 
@@ -30,14 +30,11 @@ from retrieval.documents import sandbox
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.models import Collection
 
-# The length of its lists.
 SHOWN = 5
 
 
 @admin.register(Dashboard)
 class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
-    """Pages of figures, for users who may view answers."""
-
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
@@ -45,7 +42,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return request.user.has_perm("chat.view_answer")
 
     def get_urls(self) -> list[URLPattern]:
-        """The two pages; the model has no rows of its own."""
         allowed = permission_required("chat.view_answer", raise_exception=True)
         return [
             path(route, self.admin_site.admin_view(allowed(view)), name=f"evaluation_dashboard_{name}")
@@ -61,9 +57,9 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "charts": day_charts(scope, days),
             "score_charts": [(found, score_chart(scope, found)) for found in scores],
             "score_errors": sum(found.errors for found in scores),
-            "unhelpful": _rows(latest.filter(feedback__helpful=False)[:SHOWN]),
-            "refused": _rows(latest.filter(refused=True)[:SHOWN]),
-            "ungrounded": _score_rows(low_groundedness(scope)[:SHOWN]),
+            "unhelpful": _make_rows(latest.filter(feedback__helpful=False)[:SHOWN]),
+            "refused": _make_rows(latest.filter(refused=True)[:SHOWN]),
+            "ungrounded": _make_score_rows(low_groundedness(scope)[:SHOWN]),
             "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured for found in scores),
             "lists": {
                 "all": scope.answer_list(),
@@ -77,14 +73,14 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "unanswered": unanswered(scope)[1],
             **(extra_context or {}),
         }
-        return self._page(request, "dashboard", _("Dashboard"), scope, context)
+        return self._render(request, "dashboard", _("Dashboard"), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
         scope = scope_of(request.GET, request.user)
         context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
-        return self._page(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
+        return self._render(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
-    def _page(
+    def _render(
         self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, Any]
     ) -> HttpResponse:
         tell("conversation.listed")
@@ -103,7 +99,6 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
 
 
 def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
-    """Charts by day: questions by outcome, helpful rate, seconds to an answer."""
     labels = [day_and_month(day) for day in days]
 
     def values(name: str) -> list[float | None]:
@@ -142,7 +137,7 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
 
 
 def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
-    """The distribution of one metric by one judge; its low columns link to the list of low scores."""
+    """Draw the distribution of one metric by one judge. Low columns link to the low scores."""
     labels = [f"{fixed(low, 1)} – {fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.low_score_list(found.metric, found.judge)] * low + [None] * (BINS - low)
@@ -152,12 +147,11 @@ def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
 Row = tuple[Answer, Score | None, list[DocumentBehind]]
 
 
-def _rows(answers: QuerySet[Answer]) -> list[Row]:
-    """The answers with their documents."""
+def _make_rows(answers: QuerySet[Answer]) -> list[Row]:
     documents = documents_behind(answers)
     return [(answer, None, documents[answer.pk]) for answer in answers]
 
 
-def _score_rows(scores: QuerySet[Score]) -> list[Row]:
+def _make_score_rows(scores: QuerySet[Score]) -> list[Row]:
     documents = documents_behind([score.judgement.answer for score in scores])
     return [(score.judgement.answer, score, documents[score.judgement.answer_id]) for score in scores]

@@ -1,4 +1,4 @@
-"""Experiments in the admin: their form, their page, and the buttons that start and end them."""
+"""Experiments in the admin: form, page, and the buttons to start and end them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class ExperimentAdmin(PageAdmin):
     fields = ["name", "hypothesis", "control", "treatment", "traffic_share", "metric"]
 
     def has_change_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
-        """Only a draft can be changed or deleted."""
         return _is_draft(obj) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Experiment | None = None) -> bool:
@@ -76,9 +75,8 @@ class ExperimentAdmin(PageAdmin):
         return {**initial, **super().get_changeform_initial_data(request)}
 
     def response_add(self, request: HttpRequest, obj: Experiment, post_url_continue: str | None = None) -> HttpResponse:
-        """Redirects to the page of the experiment, with the button that starts it."""
         self.message_user(request, _t("Saved: %s. It has not been started.") % obj, messages.SUCCESS)
-        return _to_page(obj)
+        return _redirect_to_page(obj)
 
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, Any]:
         is_draft = _is_draft(obj)
@@ -92,7 +90,7 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Visitors get the treatment, which may be unpublished.
+            # Visitors get the treatment, which may be unpublished, so starting needs the right to publish.
             self.button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
@@ -105,7 +103,6 @@ class ExperimentAdmin(PageAdmin):
         return self._act(request, pk, experiments.end)
 
     def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
-        """Calls ``act`` and redirects to the experiment's page."""
         experiment = get_object_or_404(Experiment, pk=pk)
         try:
             experiment = act(experiment, request.user)
@@ -115,33 +112,31 @@ class ExperimentAdmin(PageAdmin):
             message = _t("Ended. %s") % experiment.conclusion if experiment.ended_at else _t("Started.")
             self.log_change(request, experiment, message)
             self.message_user(request, message, messages.SUCCESS)
-        return _to_page(experiment)
+        return _redirect_to_page(experiment)
 
 
 def _is_draft(experiment: Experiment | None) -> bool:
     return experiment is None or experiment.state == Experiment.State.DRAFT
 
 
-def _to_page(experiment: Experiment) -> HttpResponseRedirect:
+def _redirect_to_page(experiment: Experiment) -> HttpResponseRedirect:
     return redirect("admin:evaluation_experiment_change", experiment.pk)
 
 
 def started_page(experiment: Experiment) -> dict[str, Any]:
-    """The context of the page of a started experiment."""
     summary = report(experiment)
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {
         "arms": (summary.control, summary.treatment),
         "sentence": sentence(summary),
-        "rows": [_row(summary, metric) for metric in summary.effects],
+        "rows": [_make_row(summary, metric) for metric in summary.effects],
         "is_decided": is_decided,
         "version": experiment.treatment if summary.verdict is ExperimentVerdict.TREATMENT else experiment.control,
         "least": LEAST_PER_ARM,
     }
 
 
-def _row(summary: Report, metric: str) -> dict[str, str]:
-    """A metric in both arms: means with the number of visitors, and the difference."""
+def _make_row(summary: Report, metric: str) -> dict[str, str]:
     found = summary.effects[metric]
     interval = _t("too few visitors")
     if found is not None:
@@ -151,9 +146,9 @@ def _row(summary: Report, metric: str) -> dict[str, str]:
         "label": str(Experiment.Metric(metric).label),
         "difference": points(found.difference) if found is not None else "–",
         "interval": interval,
-        **{outcome.arm: _mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
+        **{outcome.arm: _format_mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
     }
 
 
-def _mean(values: Sequence[float]) -> str:
+def _format_mean(values: Sequence[float]) -> str:
     return f"{percent(fmean(values) if values else None)} ({whole(len(values))})"

@@ -1,4 +1,4 @@
-"""Gates in the admin, with a page of each gate's verdict on a version or a draft."""
+"""Gates in the admin, with a page that shows a gate's verdict on a version or a draft."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         return [path(route, check, name="evaluation_gatepolicy_check"), *super().get_urls()]
 
     def check_view(self, request: HttpRequest, policy_id: int, kind: str, pk: int) -> HttpResponse:
-        """The gate's verdict on one of the ``versions`` or ``drafts``; a POST requests the missing runs."""
+        """Show the gate's verdict on a version or a draft. A POST requests the missing runs."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         policies: QuerySet[GatePolicy] = self.get_queryset(request).select_related("evaluation_set__collection")
@@ -80,7 +80,6 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
     def _request_runs(
         self, request: HttpRequest, policy: GatePolicy, subject: SearchProfileVersion | Draft
     ) -> HttpResponse:
-        """Raises: PermissionDenied, ImproperProfile, EvaluationError."""
         if not request.user.has_perm("evaluation.add_evaluationrun"):
             raise PermissionDenied
         number = len(gates.request_runs(policy, subject, request.user))
@@ -95,11 +94,10 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         subject: SearchProfileVersion | Draft,
         back: SearchProfile | Draft,
     ) -> HttpResponse:
-        """Raises: ImproperProfile."""
         checked = gates.check(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # Only the documents differ, and that is the purpose.
+            # The documents differ on purpose.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {

@@ -1,4 +1,4 @@
-"""Instructions of collections to a language model: versions with a preview, put in force through a gate."""
+"""Instructions of collections to a language model: versions with a preview. A gate decides which take effect."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ _Shown = dict[str, str]
 
 
 class PreviewForm(forms.Form):
-    """Up to three questions."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for number in range(1, QUESTIONS + 1):
@@ -68,15 +66,14 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Those that the user curates and may read as a whole: answers can reveal any document."""
+        """Return collections that the user curates and may read completely: answers can reveal any document."""
         return source_collections(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: CollectionInstructions | None = None) -> bool:
-        """A version is not changed: a change is a new version."""
         return obj is None and super().has_change_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The text of the version named by ``?from=``."""
+        """Copy the text of the version in ``?from=``."""
         named = request.GET.get("from", "")
         version = self.get_queryset(request).filter(pk=int(named)).first() if named.isdecimal() else None
         given: dict[str, Any] = super().get_changeform_initial_data(request)
@@ -92,7 +89,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         messages.info(request, _t("%s takes effect when you activate it.") % obj)
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        return HttpResponseRedirect(self._address(obj))
+        return HttpResponseRedirect(self._get_address(obj))
 
     def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, Any]:
         return {
@@ -114,29 +111,28 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         ]
 
     def activate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        version = self._version(request, pk)
+        version = self._get_version(request, pk)
         if gates.request_instructions(version, request.user):
             told = _t("%s is being measured. It takes effect unless its answers are worse.") % version
             messages.success(request, told)
         else:
             messages.warning(request, _t("%s is in force. It was not measured.") % version)
-        return HttpResponseRedirect(self._address(version))
+        return HttpResponseRedirect(self._get_address(version))
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Takes the version out of force, or stops its measurement, at once and unmeasured."""
-        version = self._version(request, pk)
+        """Deactivate the version or stop its measurement, without a gate."""
+        version = self._get_version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in force: models follow no instructions. The change was not measured.")
             messages.warning(request, told % version)
         version.is_active, version.requested_at, version.outcome = False, None, ""
         version.save(update_fields=["is_active", "requested_at", "outcome"])
-        return HttpResponseRedirect(self._address(version))
+        return HttpResponseRedirect(self._get_address(version))
 
     def preview_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Answers to up to three questions with the version in force and with this one."""
         if not request.user.has_perm("chat.change_collectioninstructions"):
             raise PermissionDenied
-        version = self._version(request, pk)
+        version = self._get_version(request, pk)
         collection = version.collection
         active = collection.instructions.filter(is_active=True).first()
         suggested = {f"question_{at}": text for at, text in enumerate(_suggest_questions(request.user, collection), 1)}
@@ -147,23 +143,23 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             texts = (active.text if active else "", version.text)
             with deadline.limit(settings.QUESTION_SECONDS):
                 replies = async_to_sync(_ask)(questions, filters_for(request.user, collection.slug), texts)
-            rows = [(question, list(map(_shown, each))) for question, each in zip(questions, replies, strict=True)]
+            rows = [
+                (question, list(map(_render_reply, each))) for question, each in zip(questions, replies, strict=True)
+            ]
         context = {**self.page_context(request, version), "active": active, "form": form, "rows": rows}
         return self.render_page(request, "collectioninstructions/preview", _t("Preview of %s") % version, context)
 
-    def _version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
-        """Raises: Http404 for one of a collection that the user may not curate."""
+    def _get_version(self, request: HttpRequest, pk: int) -> CollectionInstructions:
         found: CollectionInstructions = get_object_or_404(
             self.get_queryset(request).select_related("collection"), pk=pk
         )
         return found
 
-    def _address(self, version: CollectionInstructions) -> str:
+    def _get_address(self, version: CollectionInstructions) -> str:
         return reverse("admin:chat_collectioninstructions_change", args=[version.pk])
 
 
 def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
-    """Questions of the collection's evaluation sets; without any, unanswered ones."""
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
@@ -171,15 +167,12 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
     return found
 
 
-def _shown(reply: Reply) -> _Shown | None:
-    """None without an answer."""
+def _render_reply(reply: Reply) -> _Shown | None:
     end = reply.end
     return {"html": answer_html(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
-    """For each question the replies with each of the texts."""
-
     async def ask_with_each(question: str) -> list[Reply]:
         return [await reply_to(question, filters, instructions=text) for text in texts]
 

@@ -1,4 +1,4 @@
-"""Judgements in the admin: their list, their part of an answer's page, and the tokens of the judge."""
+"""Judgements in the admin: their list, their part of an answer's page, and the judge's tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ EXCERPT_CHARACTERS = 160
 
 
 def score_text(score: Score) -> SafeString:
-    """The score with two decimals, marked if it is low; "error" without a score."""
     if score.score is None:
         return badge("failed", _t("error"))
     text = fixed(score.score, 2)
@@ -38,20 +37,17 @@ def score_text(score: Score) -> SafeString:
 
 
 class ShowsJudgements:
-    """Columns of lists of judgements."""
-
     @admin.display(description=_("status"), ordering="status")
     def state(self, judgement: Judgement) -> SafeString:
         return job_badge(judgement)
 
     @admin.display(description=_("scores"))
     def results(self, judgement: Judgement) -> SafeString:
-        """The scores, one a line; a dash without scores."""
         rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
         return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None or value == []:
         return "-"
     if isinstance(value, float):
@@ -74,18 +70,17 @@ class ScoreInline(ReadOnlyInline):
 
     @admin.display(description=_("details"))
     def seen(self, score: Score) -> SafeString:
-        """The details of the score, an object a row."""
         rows = [row for row in score.details if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in rows for name in row))
         context = {
             "heads": [name.replace("_", " ") for name in names],
-            "rows": [[_cell(row.get(name)) for name in names] for row in rows],
+            "rows": [[_format_cell(row.get(name)) for name in names] for row in rows],
         }
         return render_to_string("admin/evaluation/_details.html", context)
 
 
 class LowScoreFilter(ConditionFilter):
-    """Leaves out answers computed over a table: their words do not show whether they are right."""
+    """A filter for low scores. It omits computed answers, whose words do not show whether the number is right."""
 
     title = _("low score")
     parameter_name = "low"
@@ -100,8 +95,6 @@ class LowScoreFilter(ConditionFilter):
 
 @admin.register(Judgement)
 class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
-    """Judgements are read-only, but can be requested again."""
-
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
     list_filter = [
         "status",
@@ -139,12 +132,11 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         )
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """By the score if low scores are listed."""
         is_low = request.GET.get("low") in LowScoreFilter.conditions
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Also for users who may delete answers: a judgement must not prevent that."""
+        """Also allow users who may delete answers, whose judgements are deleted too."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -167,7 +159,6 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
 
 
 def judge_in_force() -> str:
-    """A sentence for the admin: who judges answers, and the tokens spent today."""
     if not settings.EVALUATE_WITH_MODEL:
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     values = {
@@ -212,7 +203,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """Request judgements by all judges, whatever the sample; existing judgements are made again."""
+        """Request judgements by all judges, outside the sample too, and again."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:
@@ -233,8 +224,6 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
 @admin.register(JudgeUsage)
 class JudgeUsageAdmin(ReadOnlyAdmin):
-    """The tokens of the judge by day."""
-
     list_display = ["day", "prompt_tokens", "completion_tokens", "total_tokens"]
     list_display_links = None
     date_hierarchy = "day"

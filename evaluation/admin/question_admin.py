@@ -1,4 +1,4 @@
-"""Questions of evaluation sets, and the passages that they should find."""
+"""Questions of evaluation sets, and the passages that a search should find."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from retrieval.search.pipeline import place_to_search, search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60
-# Passages offered to be picked, of the answer and of a search.
+# The limit applies to the passages of the answer, and to the hits of a search.
 MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
@@ -45,8 +45,6 @@ class IsDraft(ConditionFilter):
 
 
 class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
-    """The passages of one question, which has none to find when the documents do not answer it."""
-
     def clean(self) -> None:
         super().clean()
         to_find = [
@@ -59,8 +57,6 @@ class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
 
 
 class ArrayLinesField(SimpleArrayField):
-    """The values of an array, one a line; blank lines are left out."""
-
     def __init__(self, base_field: forms.Field, **options: Any) -> None:
         super().__init__(base_field, delimiter="\n", **options)
 
@@ -72,7 +68,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # A screen reader does not read the heads of the columns with a field.
+        # Screen readers do not read a column's heading with its field.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
@@ -80,7 +76,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """The hash is that of the former words."""
+        """Clear the hash of a changed quote or document."""
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)
@@ -155,21 +151,20 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
     def response_add(
         self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Questions are added one after another to the same set."""
+        """Return to an empty form for the same set after "add another"."""
         response = super().response_add(request, obj, post_url_continue)
         if "_addanother" in request.POST and isinstance(response, HttpResponseRedirect):
             return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
         return response
 
     def page_context(self, request: HttpRequest, obj: EvaluationQuestion) -> dict[str, Any]:
-        """The passages that may be chosen: sources of the answer, and what a search finds."""
         if obj.expects_refusal or not self.has_change_permission(request, obj):
             return {}
         query = " ".join(request.GET.get("passages", "").replace("\x00", " ").split())[:LARGEST_QUERY_CHARACTERS]
         found: list[int] = []
         problem = ""
         if query:
-            # A set is shown only to users who may read all documents of its collection.
+            # Only users who may read the whole collection see its sets.
             filters = SearchFilters(collections=(obj.evaluation_set.collection_id,), readers=())
             try:
                 with place_to_search():
@@ -182,8 +177,8 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             "may_pick": True,
             "searched": query,
             "search_problem": problem,
-            "found": _offered(obj, found),
-            "of_answer": _offered(obj, of_answer[:MOST_OFFERED]),
+            "found": _list_offers(obj, found),
+            "of_answer": _list_offers(obj, of_answer[:MOST_OFFERED]),
         }
 
     def get_urls(self) -> list[URLPattern]:
@@ -192,7 +187,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return [expected, *super().get_urls()]
 
     def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
-        """Makes the passage named by ``chunk`` one that the question should find."""
+        """Expect the passage in ``chunk``."""
         question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
@@ -210,8 +205,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect("admin:evaluation_evaluationquestion_change", question.pk)
 
 
-def _offered(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
-    """The passages that may be chosen, each with a preview, and whether it is expected already."""
+def _list_offers(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
     chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
     by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
     expected = set(question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash"))

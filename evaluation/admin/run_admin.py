@@ -42,20 +42,18 @@ from evaluation.statistics import Interval
 from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.search.profiles.profiles import BUILT_IN
 
-# The newest runs that the chart over time shows, and the profiles that get a line.
 MOST_RUNS = 40
 MOST_LINES = 6
-# Of the better and of the worse questions, so many are shown.
 MOST_PAIRS = 100
-# An answer with at least so many expectations met is right, though it may be too long.
+# An answer that meets this share of the expectations is right, even if it is too long.
 RIGHT_EXPECTATIONS = 0.5
 
-# By `RunComparison.beyond_chance`.
+# The keys are values of `RunComparison.beyond_chance`.
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
 
 
 def run_badge(run: EvaluationRun) -> SafeString:
-    """The run's status with its progress; between attempts, the failed attempt."""
+    """Return the run's status with its progress, or with the failed attempt between attempts."""
     if run.unreliable_reason:
         return badge("failed", _t("not to be relied on"))
     if run.status != EvaluationRun.Status.RUNNING:
@@ -65,12 +63,10 @@ def run_badge(run: EvaluationRun) -> SafeString:
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
-    """The draft whose documents the run asked; empty for those in service."""
     return "" if run.draft_id is None else badge("pending", _t("draft #%d") % run.draft_id)
 
 
 def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
-    """A mean with its bounds; a dash for None."""
     if interval is None:
         return "–"
     numbers = [fixed(value, 3, signed=signed) for value in (interval.mean, interval.low, interval.high)]
@@ -78,7 +74,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """The metric over time, in the newest MOST_RUNS runs on the documents in service; a line for each profile."""
+    """Draw the metric of the newest runs on the documents in service, with a line per profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
@@ -96,14 +92,13 @@ def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    """The name and the run's mean of this metric; of any other, the kind's first metric."""
+    """Return the metric's name and mean. An unknown metric means the kind's first."""
     measure = measure_of(run.kind, metric)
     found = interval_of(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
 def ranks_text(result: QuestionResult) -> str:
-    """The ranks of the expected passages, and the numbers of those not found and gone."""
     relevant = [one for one in result.expected if one["grade"] > 0]
     ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
     parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
@@ -115,8 +110,8 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """The playground with the question and both profiles; empty if a profile or the second run's documents are gone."""
-    sides = [_side(first), _side(second)]
+    """Return the playground's address with both profiles, or "" if a part is deleted."""
+    sides = [_get_profile_parameter(first), _get_profile_parameter(second)]
     collection = second.evaluation_set.collection if second.draft is None else second.draft.working_copy
     if collection is None or not all(sides):
         return ""
@@ -124,14 +119,13 @@ def explanation_address(question: str, first: EvaluationRun, second: EvaluationR
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
-def _side(run: EvaluationRun) -> str:
+def _get_profile_parameter(run: EvaluationRun) -> str:
     if run.profile_version_id is not None:
         return str(run.profile_version_id)
     return BUILT_IN if run.profile_name.startswith(BUILT_IN) else ""
 
 
 def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[str, Any]:
-    """The context of the template `_comparison.html`."""
     run, baseline = comparison.run, comparison.baseline
     may_explain = request.user.has_perm("retrieval.view_searchprofile")
 
@@ -163,7 +157,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """The run's results, worst first; of an answers run, with ``wrong_only`` the wrong ones."""
+    """Return the run's results, worst first. ``wrong_only`` has an effect only on answers runs."""
     results = results_of(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -174,7 +168,6 @@ def worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any
 
 
 def verdict_badge(result: AnswerResult) -> SafeString:
-    """Whether the answer is right, or how it is wrong."""
     verdicts = [] if result.agreement is None else [result.agreement >= RIGHT_AGREEMENT]
     if result.expectations is not None:
         verdicts.append(result.expectations >= RIGHT_EXPECTATIONS)
@@ -192,7 +185,6 @@ def metric_label(metric: str) -> str:
 
 
 RESULTS_PER_PAGE = 50
-# The runs of the same set to compare with.
 MOST_OTHERS = 20
 
 
@@ -224,8 +216,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
-    # The list --------------------------------------------------------------------------------------------------------
-
     @admin.display(description=_("run"), ordering="pk")
     def name(self, run: EvaluationRun) -> str:
         return f"#{run.pk}"
@@ -253,8 +243,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         message = ngettext("%d run was cancelled.", "%d runs were cancelled.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
-    # One run ---------------------------------------------------------------------------------------------------------
-
     def get_urls(self) -> list[URLPattern]:
         compared = self.admin_site.admin_view(self.compare_view)
         return [
@@ -271,7 +259,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # Of the documents in service, and of the same draft.
+            # Other runs are on the documents in service or on the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

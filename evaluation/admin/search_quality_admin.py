@@ -1,4 +1,4 @@
-"""The page *Search quality*: an administrator compares embedders, tries one on this site, and switches to it."""
+"""The page "Search quality": administrators compare embedders, try an embedder on this site, and switch to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = "admin:evaluation_embeddertrial_changelist"
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """The page and its buttons. Only superusers see it, because they may enter a folder of the server."""
+    """A page for superusers, who alone may enter a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -31,7 +31,6 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
     has_module_permission = has_view_permission
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the addresses of the page and its buttons. Trials have no pages of their own."""
         page = path("", self.admin_site.admin_view(self.changelist_view), name="evaluation_embeddertrial_changelist")
         permission = "evaluation.change_embeddertrial"
         buttons = [
@@ -55,7 +54,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         context = {
             "passages": passages,
             "active": active,
-            "offers": [_offer(known, passages, active) for known in KNOWN],
+            "offers": [_make_offer(known, passages, active) for known in KNOWN],
             "named_by_settings": bool(settings.EMBEDDER),
             "trial": trial,
             "badge": job_badge(trial) if trial is not None else "",
@@ -74,13 +73,13 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect(PAGE)
         label, options = (known.label, known.options) if known is not None else (name, options_of(name))
-        return self._done(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
+        return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
     def switch_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
             return redirect(PAGE)
-        return self._done(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
+        return self._run_and_report(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():
@@ -88,9 +87,9 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect(PAGE)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
-        return self._done(request, discard_unused, _t("The unused vectors were deleted."))
+        return self._run_and_report(request, discard_unused, _t("The unused vectors were deleted."))
 
-    def _done(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
+    def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
         try:
             do()
         except EvaluationError as error:
@@ -100,10 +99,10 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect(PAGE)
 
 
-def _offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
-    """Return a row of the table: the embedder with its costs for this number of passages.
+def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, Any]:
+    """Return a table row: the embedder with its costs for this number of passages.
 
-    ``minutes`` is the time in which one core makes the vectors; None if the speed was not measured.
+    ``minutes`` is the time that one core needs, or None if the speed was not measured.
     """
     speed = known.passages_a_second
     return {

@@ -1,4 +1,4 @@
-"""Evaluation sets in the admin: made by hand or from files, and run."""
+"""Evaluation sets in the admin: created by hand or from files, and run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEWEST_RUNS = 10
 
 class RunForm(forms.Form):
     profile = ProfileChoice(label=_("Search profile"), initial=PUBLISHED)
-    # By the button that is pressed.
+    # The pressed submit button sets it.
     kind = forms.ChoiceField(choices=RunKind.choices, widget=forms.HiddenInput)
     draft = forms.ModelChoiceField(
         Draft.objects.none(),
@@ -62,7 +62,7 @@ def check_size(file: UploadedFile[bytes]) -> None:
 
 
 class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A new set may get its questions from files in BEIR's form."""
+    """A form that can import the questions of a new set from files in BEIR's format."""
 
     queries = forms.FileField(
         label=QUERIES,
@@ -103,7 +103,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]
     search_fields = ["name", "slug", "description"]
-    # The model's own does not hold for rows that are counted.
+    # Annotated rows lose the model's default order.
     ordering = ["name", "id"]
     prepopulated_fields = {"slug": ["name"]}
     form = EvaluationSetForm
@@ -120,7 +120,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return [*self.fields, *([] if obj else ["queries", "qrels"])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # The expected passages are documents of this collection.
+        # Expected passages belong to documents of this collection.
         return ["collection"] if obj else []
 
     def formfield_for_foreignkey(
@@ -144,7 +144,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return int(getattr(evaluation_set, "question_count", 0)) - int(getattr(evaluation_set, "asked_count", 0))
 
     def page_context(self, request: HttpRequest, obj: EvaluationSet) -> dict[str, Any]:
-        """The runs of the set, and the form that asks for one."""
         measurable = {kind: obj.questions.measurable(kind).count() for kind in RunKind}
         metric = request.GET.get("metric", "")
         shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
@@ -170,7 +169,6 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         ]
 
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
-        """A run of the set with the profile chosen, on the documents chosen."""
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
         try:
@@ -189,7 +187,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect("admin:evaluation_evaluationrun_change", run.pk)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """A draft of the answer named by ``answer``, in the set that takes its collection's complaints."""
+        """Make the answer in ``answer`` a draft question in its collection's set for complaints."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""The dashboard's figures: questions and their outcomes by day, and the distribution of the judges' scores."""
+"""The dashboard's figures: outcomes of questions by day, and distributions of the judges' scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# A row for each day, and one for all days: percentiles of days cannot be added up.
+# One row per day and one for all days, because percentiles of days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -32,14 +32,14 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# Answers that were stopped, failed, or copied from an earlier one have no meaningful time. The key `repeated` marks
-# copies whose original was deleted.
+# Stopped, failed and copied answers have no meaningful time. The key `repeated` marks copies whose original was
+# deleted.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The answers finished in a day, or in all days. Seconds are None without an answer to measure."""
+    """The answers finished in a day, or in all days. Seconds are None if no answer was timed."""
 
     answered: int = 0
     refused: int = 0
@@ -62,23 +62,20 @@ class Activity:
 
     @property
     def helpful_rate(self) -> float | None:
-        """Share of the rated answers that helped; None if none was rated."""
         return self.helpful / self.rated if self.rated else None
 
     @property
     def refusal_rate(self) -> float | None:
-        """Share of the complete answers that are refusals; None without a complete answer."""
         complete = self.answered + self.refused
         return self.refused / complete if complete else None
 
     @property
     def degraded_rate(self) -> float | None:
-        """Share of the questions for which a part of the search failed; None without questions."""
         return self.degraded / self.asked if self.asked else None
 
 
 def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
-    """The activity of each day of the scope, also of days without answers; and that of all days."""
+    """Return the activity of each day, also without answers, and of all days."""
     narrowed = (_OF_COLLECTION if scope.collection else "") + scope.open_sql()
     sql = _SQL.format(written=_WRITTEN, narrowed=narrowed)
     parameters: dict[str, datetime | str | int | None] = {
@@ -96,11 +93,10 @@ def activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
 
 BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
-# The dashboard draws their distributions, one for each judge, because scores of different judges cannot be compared.
+# Scores of different judges cannot be compared, so each judge has its own distributions.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL, and would count errors as the best. Materialized, so that each judgement is joined to its answer
-# once, and not once for each score.
+# LEAST ignores NULL and would count errors as the best. MATERIALIZED joins each judgement to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
@@ -122,7 +118,7 @@ SELECT score.metric,
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Scores of one metric by one judge: ``counts[i]`` are in [i / 10, (i + 1) / 10); 1 is in the last."""
+    """Scores of one metric by one judge. ``counts[i]`` covers [i / 10, (i + 1) / 10); the last also contains 1."""
 
     metric: Score.Metric
     judge: Judgement.Judge
@@ -144,7 +140,6 @@ class Distribution:
 
 
 def distributions(scope: DashboardScope) -> list[Distribution]:
-    """The distributions of the period's scores, by metric and judge; those without a score are left out."""
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {

@@ -1,4 +1,4 @@
-"""Gaps in the documents: questions that were not answered well, embedded and grouped by meaning."""
+"""Gaps in the documents: questions without a good answer, embedded and grouped by meaning."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Groups are joined while their mean cosine is at least this. Chosen on the questions of SQuAD and XQuAD (Dutch), so
-# that a group has the questions of one paragraph; with a lower value, unrelated Dutch questions are joined.
+# Groups are joined from this mean cosine. On SQuAD and XQuAD (Dutch), a group then has the questions of one paragraph;
+# a lower value joins unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A question, asked once and not answered well."""
-
     answer: str
     question: str
     asked_at: datetime
@@ -49,10 +47,10 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Unanswered questions about one thing.
+    """Unanswered questions about one subject.
 
-    ``questions`` are the wordings, the most typical first; ``asked`` has an element for each time that one was asked,
-    the latest first; ``documents`` are those that were found most often for them.
+    ``questions`` are the wordings, most typical first. ``asked`` has an element per time a wording was asked, latest
+    first. ``documents`` were found most often.
     """
 
     questions: tuple[str, ...]
@@ -61,24 +59,21 @@ class Gap:
 
     @property
     def size(self) -> int:
-        """How often it was asked."""
         return len(self.asked)
 
     @property
     def examples(self) -> tuple[Unanswered, ...]:
-        """The three most typical wordings, each as last asked."""
         last = {one.question: one for one in reversed(self.asked)}
         return tuple(last[question] for question in self.questions[:_EXAMPLES])
 
     @property
     def others(self) -> int:
-        """The number of wordings beside the examples."""
         return max(0, len(self.questions) - _EXAMPLES)
 
 
 def wordings(asked: Sequence[Unanswered]) -> list[str]:
-    """The different questions, in alphabetical order; case and white space do not count."""
-    return sorted({_folded(one.question) for one in asked})
+    """Return the distinct questions in alphabetical order, ignoring case and white space."""
+    return sorted({_fold(one.question) for one in asked})
 
 
 def gaps(
@@ -86,15 +81,15 @@ def gaps(
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
-    """The gaps, largest first, then by their most typical question; each question is in exactly one.
+    """Return the gaps, largest first, then by most typical question. Each question is in exactly one gap.
 
-    ``vectors`` are unit vectors, shape (len(wordings), dimension), in the order of :func:`wordings`. The order of
+    ``vectors`` are unit vectors of shape (len(wordings), dimension), in the order of :func:`wordings`. The order of
     ``asked`` does not matter. Empty without questions.
     """
     words = wordings(asked)
     times: dict[str, list[Unanswered]] = {}
     for one in asked:
-        times.setdefault(_folded(one.question), []).append(one)
+        times.setdefault(_fold(one.question), []).append(one)
     found = []
     for members in clusters(vectors, least_likeness):
         typical = vectors[list(members)] @ vectors[list(members)].mean(axis=0)
@@ -105,25 +100,23 @@ def gaps(
             key=lambda one: (one.asked_at, one.answer),
             reverse=True,
         )
-        # As last typed.
         typed = [max(times[words[index]], key=lambda one: (one.asked_at, one.answer)).question for index in central]
         found.append(Gap(tuple(typed), tuple(inside)))
     return sorted(found, key=lambda gap: (-gap.size, gap.questions))
 
 
 def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
-    """Groups of row numbers, ascending, in the order of their first; each row is in exactly one.
+    """Return groups of ascending row numbers, in the order of their first rows, by average linkage (UPGMA).
 
-    Average linkage: while the mean cosine between two groups is at least ``least_likeness``, the two most similar are
-    joined; of equal pairs the one with the lowest rows.
-
-    Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships", 1958 (UPGMA).
+    The two most similar groups are joined while their mean cosine is at least ``least_likeness``. Ties go to the pair
+    with the lowest rows. Source: Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships",
+    1958.
     """
     number = len(vectors)
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # Rounded, so that ties do not depend on the order of summation.
+    # Rounding makes ties independent of the order of summation.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -139,11 +132,11 @@ def clusters(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tu
         likeness[first, first] = -np.inf
 
 
-def _folded(question: str) -> str:
+def _fold(question: str) -> str:
     return " ".join(question.split()).casefold()
 
 
-# Each wording is embedded, and compared with all others.
+# Each wording is embedded and compared with all others.
 MOST_QUESTIONS = 500
 _NEAREST_SQL = """
 SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
@@ -154,24 +147,23 @@ SELECT answer.id::text, (source -> 'document' ->> 'id')::bigint
 MOST_GAPS = 30
 NEAREST = 3
 KEPT_SECONDS = 900
-# Of a gap, the sources of so many answers are counted.
+# Answers per gap whose sources are counted.
 _SAMPLE = 20
 
 
 def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
-    """The latest questions that were refused or whose answer did not help, at most 500, and their number in all.
+    """Return the latest questions that were refused or not helped, at most 500, and their total number.
 
-    Left out are questions that were turned away unsearched, because they instruct the site; questions to drafts; and
-    questions that a curator has settled since.
+    Left out are instructions to the site, which are not searched, questions to drafts, and questions settled since.
     """
     searched = scope.answers().exclude(search_method="")
-    # Mostly there are no drafts; without this condition, an index gives the answers in order.
+    # Usually no draft exists, and then an index returns the answers in order.
     if drafts := list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True)):
         searched = searched.exclude(collection__in=drafts)
     searched = searched.exclude(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE)
     bad = searched.filter(Q(refused=True) | Q(feedback__helpful=False)).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A follow-up counts as it was searched.
+    # A follow-up counts in the form that was searched.
     found = [
         Unanswered(str(row.pk), row.standing_alone, row.completed_at) for row in rows if row.completed_at is not None
     ]
@@ -181,7 +173,7 @@ def unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
 
 def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """For each group of answers, the three ``readable`` documents found most often for them; ties by id."""
+    """Return for each group of answers the three ``readable`` documents found most often; ties by lower id."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -199,10 +191,7 @@ def nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Docum
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """The largest gaps. ``read`` of ``total`` unanswered questions were grouped, into ``groups`` groups.
-
-    ``error`` says why questions could not be grouped.
-    """
+    """The largest gaps. ``read`` of ``total`` unanswered questions form ``groups`` groups."""
 
     gaps: list[Gap] = field(default_factory=list)
     groups: int = 0
@@ -213,20 +202,17 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """The gaps of the scope, cached for 15 minutes or until another question stays unanswered.
-
-    If the embedder does not answer, the result and the log say so.
-    """
+    """Return the gaps of the scope, cached for 15 minutes or until another question stays unanswered."""
     asked, total = unanswered(scope)
     if not asked:
         return GapReport()
     name = embedder_choice.embedder().name
-    # The gaps of one viewer may name documents that another may not read.
+    # A viewer's gaps may name documents that another viewer may not read.
     rights = rights_of(scope.viewer)
     whose = f"{rights}:{narrowing_key(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"
     key = f"gaps:{scope.days}:{scope.collection and scope.collection.pk}:{newest}:{name}:{whose}"
-    key = hashlib.sha256(key.encode()).hexdigest()  # names of models hold characters that cache keys may not
+    key = hashlib.sha256(key.encode()).hexdigest()  # model names contain characters that cache keys may not contain
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept

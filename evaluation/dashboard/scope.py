@@ -1,4 +1,4 @@
-"""The answers that the dashboard shows: finished in the last days, in one collection or in all."""
+"""The answers that the dashboard shows: finished in the last days, in one or all collections."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """A number of days in the site's time zone, up to today: ``since`` is its first moment, ``until`` is now.
+    """A number of days up to today in the site's time zone, with only the content that ``viewer`` may read.
 
-    Only what ``viewer`` may read is shown and counted.
+    ``since`` is the start of the first day, ``until`` is now.
     """
 
     viewer: Any
@@ -41,19 +41,17 @@ class DashboardScope:
         return tuple(first + timedelta(days=number) for number in range(self.days))
 
     def address(self, page: str = "changelist") -> str:
-        """A page of the dashboard with this scope."""
         parameters = {"days": self.days, **({"collection": self.collection.slug} if self.collection else {})}
         return f"{reverse(f'admin:evaluation_dashboard_{page}')}?{urlencode(parameters)}"
 
     def answers(self) -> QuerySet[Answer]:
-        """Finished answers, without their large columns."""
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(collection=self.collection)
         return rights.open_to(self.viewer, found).defer("trace", "statements", "history")
 
     def open_sql(self) -> str:
-        """ "AND" and the SQL condition that the viewer may read ``answer`` now; empty when all answers may be read."""
+        """Return SQL "AND …" that limits ``answer`` to what the viewer may read, or "" without a limit."""
         if rights.is_closed_to(self.viewer) is None:
             return ""
         is_open = rights.open_to(self.viewer, Answer.objects.order_by()).values("pk").query
@@ -61,11 +59,9 @@ class DashboardScope:
         return f"AND answer.id IN ({sql})".replace("%", "%%")
 
     def documents(self) -> QuerySet[Document]:
-        """The documents in service that the viewer may read."""
         return Document.objects.readable_by(self.viewer).filter(collection__draft=None)
 
     def answer_list(self, day: date | None = None, **lookups: object) -> str:
-        """The address of the admin's list of these answers, of one day if ``day`` is given."""
         query = {"completed_at__gte": (self.since if day is None else start_of(day)).isoformat(), **lookups}
         if day is not None:
             query["completed_at__lt"] = start_of(day + timedelta(days=1)).isoformat()
@@ -74,7 +70,6 @@ class DashboardScope:
         return f"{reverse('admin:chat_answer_changelist')}?{urlencode(query)}"
 
     def low_score_list(self, metric: str, judge: str) -> str:
-        """The address of the admin's list of judgements of these answers with a low score, lowest first."""
         query: dict[str, object] = {"low": metric, "judge__exact": judge, "created_at__gte": self.since.isoformat()}
         if self.collection is not None:
             query["answer__collection__id__exact"] = self.collection.pk
@@ -82,9 +77,9 @@ class DashboardScope:
 
 
 def scope_of(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """The scope that the query parameters name.
+    """Return the scope of the query parameters, by default 30 days and all collections.
 
-    30 days and all collections for parameters that are missing, unknown, or name what the viewer may not read.
+    Unknown values and unreadable collections mean the defaults.
     """
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
@@ -99,14 +94,13 @@ def scope(viewer: Any, days: int = DEFAULT_DAYS, collection: Collection | None =
 
 
 def start_of(day: date) -> datetime:
-    """The day's first moment in the site's time zone."""
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
 def low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """The low groundedness scores of the period by the rules, with their answers: lowest first, then the latest.
+    """Return the period's low groundedness scores by the rules, lowest first, then latest.
 
-    Answers computed over a table are left out: their words do not show whether the number is right.
+    Computed answers are left out: their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

@@ -1,7 +1,7 @@
-"""The worker's part of a trial: download another embedder, make its vectors, fit and measure it, switch to it.
+"""The worker's part of a trial: download an embedder, make its vectors, fit and measure it, switch to it.
 
-The site searches with its own embedder in the meantime. New vectors are stored beside those in use, so a worker that
-dies loses at most one batch of passages. Readers see no change before an administrator agrees to the switch.
+The site keeps searching with its own embedder until an administrator agrees to the switch. New vectors are stored
+separately, so a worker that dies loses at most one batch of passages.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ Step = EmbedderTrial.Step
 
 
 def attempt(trial_id: int) -> EmbedderTrial | None:
-    """Run the trial as far as possible and return it as it is stored afterwards.
-
-    None if the trial cannot be leased now, or if the lease was lost.
-    """
+    """Run the trial as far as possible and return its stored state, or None if the lease failed or was lost."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -59,7 +56,7 @@ def attempt(trial_id: int) -> EmbedderTrial | None:
         logger.exception("The embedder %s could not be tried.", trial)
         trial.retry(f"{type(error).__name__}: {error}")
     finally:
-        # The candidate takes hundreds of MiB, and this process does not need it before the switch.
+        # The candidate takes hundreds of MiB, which are not needed before the switch.
         embedder_choice.forget_candidates()
     trial.refresh_from_db()
     return trial
@@ -89,10 +86,9 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 
 
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
-    """Download and open the candidate. Raises: ImproperEmbedder, ImproperlyConfigured, EmbeddingFailed."""
     options = trial.options
     if "built_in" not in options:
-        # This call downloads the files into the cache, where all processes find them.
+        # This call downloads the files into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.chosen_embedder(options)
     candidate.prepare()
@@ -103,10 +99,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 
 
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
-    """Fit the candidate's thresholds. Return the reason if they cannot be fitted, else an empty text.
-
-    An embedder that is delivered with the site has thresholds already.
-    """
+    """Fit the candidate's thresholds, unless they are built in. Return the reason for a failure, or ""."""
     if embedder_choice.embedder().name in closeness.BUILT_IN:
         return ""
     known = find_known(trial.options["model"])

@@ -1,6 +1,4 @@
-"""The measurement of a trial: searches for the questions of the evaluation sets, with the site's embedder and with the
-candidate.
-"""
+"""The measurement of a trial: search for the questions of the evaluation sets with both embedders."""
 
 from __future__ import annotations
 
@@ -23,22 +21,21 @@ from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# These weights of the vectors are tried. The method's own weight is kept unless another one has a mean nDCG that is
-# higher by LEAST_GAIN.
+# Another weight must raise the mean nDCG by LEAST_GAIN over the method's own weight.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# A choice of the weight needs this many questions; fewer questions all judge.
+# Fewer questions choose no weight; all of them judge.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 
 def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict[str, Any]], float | None]:
-    """Return the figures of each evaluation set with both embedders, and the weight that was chosen for the candidate.
+    """Return the figures of each set with both embedders (see `EmbedderTrial`), and the candidate's weight.
 
-    The figures are described at `EmbedderTrial`. If there are several sets, the last figures have an empty name and
-    cover all sets. The weight is chosen on every second question, and the figures come from the others. The weight is
-    None, and all questions give the figures, if there are fewer than FEWEST_TO_CHOOSE questions, if the candidate is
-    delivered with the site, or if the profile sets its own weights or another method than ZSCORE.
+    For several sets, the last figures have an empty name and cover all sets. Every second question chooses the weight,
+    the others give the figures. The weight is None, and all questions give the figures, if there are fewer than
+    FEWEST_TO_CHOOSE questions, if the candidate is built in, or if the profile sets its own weights or another method
+    than ZSCORE.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):
@@ -60,19 +57,19 @@ def measure(candidate: TextEmbedder, progress: TrialProgress) -> tuple[list[dict
             weight = _choose_weight(choosing, profile, progress)
     before = [_ask(each, questions, profile, progress) for each, questions in judging]
     with embedder_choice.searching_with(candidate):
-        tuned = profile if weight is None else _weighted(profile, weight)
+        tuned = profile if weight is None else _set_weight(profile, weight)
         after = [_ask(each, questions, tuned, progress) for each, questions in judging]
     names = [str(evaluation_set) for evaluation_set, _ in judging]
     if len(names) > 1:
         names.append("")
         before.append([result for results in before for result in results])
         after.append([result for results in after for result in results])
-    return [_figures_of(*row) for row in zip(names, before, after, strict=True)], weight
+    return [_summarize(*row) for row in zip(names, before, after, strict=True)], weight
 
 
 def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgress) -> float:
     def mean_ndcg(weight: float) -> float:
-        tuned = _weighted(profile, weight)
+        tuned = _set_weight(profile, weight)
         return statistics.fmean(
             result.ndcg for each, questions in choosing for result in _ask(each, questions, tuned, progress)
         )
@@ -83,7 +80,7 @@ def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgr
     return best if found[best] >= found[own] + LEAST_GAIN else own
 
 
-def _weighted(profile: NamedProfile, weight: float) -> NamedProfile:
+def _set_weight(profile: NamedProfile, weight: float) -> NamedProfile:
     return replace(profile, settings=replace(profile.settings, weights=RetrieverWeights(weight, 1 - weight)))
 
 
@@ -93,7 +90,7 @@ def _ask(
     profile: NamedProfile,
     progress: TrialProgress,
 ) -> list[QuestionResult]:
-    """Return the results of the questions without saving them. Raises: NotMeasured, Unmeasurable."""
+    """Return the questions' results without saving them. Raises: NotMeasured, Unmeasurable."""
     prepare_reranker(profile.settings.reranker)
     collection = evaluation_set.collection_id
     measurement = SearchMeasurement(
@@ -112,7 +109,7 @@ def _ask(
     return results
 
 
-def _figures_of(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, Any]:
+def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> dict[str, Any]:
     interval = mean_interval([second.ndcg - first.ndcg for first, second in zip(before, after, strict=True)])
     figures: dict[str, Any] = {"set": name, "questions": len(after)}
     for name, results in (("before", before), ("after", after)):

@@ -1,4 +1,4 @@
-"""The embedders that the page *Search quality* offers, with their licences and measured costs."""
+"""The embedders offered on the page "Search quality", with their licences and measured costs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownEmbedder:
-    """An embedder that the page *Search quality* offers.
+    """An embedder with its licence and costs.
 
-    ``file_megabytes`` is the size of the download. ``memory_megabytes`` is the memory that a process needs,
-    ``question_ms`` is processor time, ``passages_a_second`` is the speed of one core, and ``first_right`` is the share
-    of questions whose first passage is right, as a mean over two public sets. docs/models.md describes the
-    measurements; a figure that was not measured is None. ``options`` contains prompts such as ``query_prompt``.
+    ``file_megabytes`` is the download, ``memory_megabytes`` the memory of a process, ``question_ms`` processor time,
+    ``passages_a_second`` the speed of one core, and ``first_right`` the share of questions whose first passage is right
+    (mean over two public sets). docs/models.md describes the measurements; None means not measured. ``options``
+    contains prompts.
     """
 
     key: str
@@ -101,10 +101,7 @@ BY_KEY = {known.key: known for known in KNOWN}
 
 
 def find_known(name: str) -> KnownEmbedder | None:
-    """Return the known embedder with this folder or name on the hub. Only the last part of the path is compared.
-
-    None if the embedder is not known.
-    """
+    """Return the known embedder, or None, comparing only the last part of the folder or hub name."""
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
         if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
@@ -113,21 +110,15 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """Return the options of an embedder in a folder or on the hub.
-
-    A known embedder gets its prompts, because some of its exports do not contain them.
-    """
+    """Return the options of an embedder, with the prompts of a known one, because some exports lack them."""
     known = find_known(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# The graph of the index needs about this many bytes a passage for its links.
+# The index graph needs about this number of bytes per passage.
 BYTES_OF_LINKS = 950
 
 
 def stored_bytes(passages: int, dimension: int) -> int:
-    """Return how many bytes the vectors of ``passages`` passages need in the database, with their index.
-
-    A vector is stored twice, in the table and in the index, with two bytes for each dimension.
-    """
+    """Return the bytes for the vectors of these passages, stored with two bytes per dimension in table and index."""
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

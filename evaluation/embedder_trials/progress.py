@@ -11,20 +11,19 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# A worker hands a trial back after this time, because CELERY_TASK_TIME_LIMIT would end its task later.
+# A worker hands a trial back after this time, before CELERY_TASK_TIME_LIMIT ends the task.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """The time limit of a worker has passed. The next worker continues the trial."""
+    """The worker's time limit has passed. The next worker continues the trial."""
 
 
 class TrialProgress:
     """A callback that stores the progress of a trial, about once a second.
 
-    A call raises LeaseLost if the trial was cancelled, and StintOver if the worker's time limit has passed. A switch
-    has no time limit.
+    It raises LeaseLost if the trial was cancelled, and StintOver after the worker's time limit, except during a switch.
     """
 
     def __init__(self, trial: EmbedderTrial) -> None:
@@ -47,10 +46,7 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """Store the progress of a download. A thread of the hub's client calls this method.
-
-        It raises no error, and closes the thread's database connection.
-        """
+        """Store the progress of a download without raising, and close the connection of the hub client's thread."""
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

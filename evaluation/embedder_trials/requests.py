@@ -37,7 +37,7 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
 
 
 def request_switch(trial: EmbedderTrial) -> None:
-    """Queue the switch of the site to an embedder that was measured.
+    """Queue the site's switch to a measured embedder.
 
     Raises: EvaluationError if the embedder was not measured, or if another trial is unfinished.
     """
@@ -53,9 +53,9 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel(trial: EmbedderTrial) -> None:
-    """Mark the trial as cancelled. A worker that runs it stops when it next stores its progress.
+    """Mark the trial as cancelled. Its worker stops when it next stores its progress.
 
-    Vectors that were already made remain until `discard_unused` deletes them.
+    The vectors remain until `discard_unused` deletes them.
     """
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
@@ -63,11 +63,9 @@ def cancel(trial: EmbedderTrial) -> None:
 
 
 def discard_unused() -> int:
-    """Delete the vectors of all embedders but the site's, and return the number of these embedders.
+    """Delete the vectors of all embedders except the site's, and return the number of these embedders.
 
-    Measured trials become cancelled, since the site can no longer switch to them.
-
-    Raises: EvaluationError if a trial is unfinished.
+    Measured trials become cancelled. Raises: EvaluationError if a trial is unfinished.
     """
     if EmbedderTrial.unfinished().exists():
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it."))

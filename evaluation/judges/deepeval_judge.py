@@ -1,12 +1,12 @@
 """DeepEval's metrics with a language model as judge. A missing judgement is an error, never a score.
 
-What is guarded against, in DeepEval 4.3.1: without claims, statements or verdicts, faithfulness and answer relevancy
-are 1 and context relevancy is 0; verdicts that it does not understand are dropped; it catches a TypeError of the judge
-and asks again without a form; for `[DEEPEVAL:IMAGE:path]` in a document it reads that file or address.
+Faults of DeepEval 4.3.1 are guarded against: missing claims, statements or verdicts give 1 for faithfulness and answer
+relevancy, and 0 for context relevancy; unreadable verdicts are dropped; a TypeError of the judge is caught and the
+question repeated without a form; `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
 
-By default DeepEval sends telemetry, reads `.env` and a key file of its own from the current folder into the
-environment, writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches
-asyncio: only a worker's task imports this module, never a web process.
+By default DeepEval sends telemetry, reads `.env` and its own key file from the current folder into the environment,
+writes files there, and offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio: only a
+worker's task imports this module, never a web process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
 
-# These override the environment.
+# These values override the environment.
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
@@ -42,9 +42,9 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # With a key, it would send results to its maker.
+    # A key would make DeepEval send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # It prints and logs a warning that it may not write files.
+    # DeepEval prints and logs a warning that it may not write files.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -81,29 +81,27 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """The texts of the case, without the marks that make DeepEval open a file or an address."""
+    """Convert the case, without the marks that make DeepEval open a file or an address."""
     return LLMTestCase(
-        input=_harmless(case.question),
+        input=_remove_embedded_files(case.question),
         # A judge would take markers for claims.
-        actual_output=_harmless(remove_markers(case.answer, case.markers)),
-        expected_output=_harmless(case.reference) or None,
-        retrieval_context=[_harmless(source.block.content) for source in case.sources],
+        actual_output=_remove_embedded_files(remove_markers(case.answer, case.markers)),
+        expected_output=_remove_embedded_files(case.reference) or None,
+        retrieval_context=[_remove_embedded_files(source.block.content) for source in case.sources],
     )
 
 
-def _harmless(text: str) -> str:
+def _remove_embedded_files(text: str) -> str:
     return _EMBEDDED_FILE.sub("[ ", text)
 
 
 class DeepEvalJudge:
-    """Implements ``Judge`` with a language model."""
-
     def __init__(self, model: JudgeModel, meter: Meter) -> None:
         self.name = model.name
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Of a refusal only the sources are judged: could they have answered?"""
+        """Return the metrics. For a refusal, only the sources are judged: they might have answered the question."""
         if not case.sources:
             return ()
         if case.refused:
@@ -120,11 +118,11 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # Not evaluate(): that sends telemetry and writes files.
+            # evaluate() would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
-            raise _judge_error(metric, error) from error
-        details = _verdicts(metric, measuring, case)
+            raise _find_judge_error(metric, error) from error
+        details = _read_verdicts(metric, measuring, case)
         score = measuring.score
         if measuring.error or score is None or not math.isfinite(score) or not 0 <= score <= 1:
             raise UnusableJudgement(f"DeepEval gave no score between 0 and 1 but {score!r}. {measuring.error or ''}")
@@ -132,8 +130,6 @@ class DeepEvalJudge:
 
 
 class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
-    """The judge's model in DeepEval's form."""
-
     def __init__(self, model: JudgeModel, meter: Meter) -> None:
         self._model, self._meter = model, meter
         super().__init__(model.name)
@@ -150,16 +146,16 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # DeepEval would catch a TypeError, and ask again without a form.
+            # DeepEval would catch a TypeError and ask again without a form.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
         raise UnusableJudgement("The judge is not asked asynchronously.")
 
 
-def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """The first error of the judge among the causes: DeepEval and its retries wrap errors."""
-    causes = list(_causes(error))
+def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
+    """Return the first error of the judge among the causes: DeepEval and its retries wrap errors."""
+    causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
             return cause
@@ -167,8 +163,7 @@ def _judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
     return UnusableJudgement(f"DeepEval could not measure it: {type(causes[-1]).__name__}: {causes[-1]}")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and its causes, outermost first."""
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -176,19 +171,19 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
-    """The verdicts behind the score.
+def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
+    """Return the verdicts behind the score.
 
-    Raises: UnusableJudgement when there are none, or not one for each thing to judge.
+    Raises: UnusableJudgement if there are none, or not one per judged item.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)
-        _same_number("passages", len(case.sources), "judgements", len(judged))
+        _require_same_number("passages", len(case.sources), "judgements", len(judged))
         for number, passage in enumerate(judged, start=1):
             if not passage.verdicts:
                 raise UnusableJudgement(f"The judge said nothing about passage {number}.")
         return [
-            {"marker": source.marker, "statement": verdict.statement, **_verdict(verdict)}
+            {"marker": source.marker, "statement": verdict.statement, **_read_verdict(verdict)}
             for source, passage in zip(case.sources, judged, strict=True)
             for verdict in passage.verdicts
         ]
@@ -203,20 +198,20 @@ def _verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]
         return _pair_with_verdicts("marker", [source.marker for source in case.sources], verdicts)
     if not verdicts:
         raise UnusableJudgement("The judge said nothing about the expected answer.")
-    return [_verdict(verdict) for verdict in verdicts]
+    return [_read_verdict(verdict) for verdict in verdicts]
 
 
 def _pair_with_verdicts(name: str, judged: Sequence[Any], verdicts: Sequence[Any]) -> list[Mapping[str, Any]]:
     if not judged:
         raise UnusableJudgement(f"The judge named no {name}s, so there is nothing to score.")
-    _same_number(f"{name}s", len(judged), "verdicts", len(verdicts))
-    return [{name: what, **_verdict(verdict)} for what, verdict in zip(judged, verdicts, strict=True)]
+    _require_same_number(f"{name}s", len(judged), "verdicts", len(verdicts))
+    return [{name: what, **_read_verdict(verdict)} for what, verdict in zip(judged, verdicts, strict=True)]
 
 
-def _same_number(things: str, wanted: int, given: str, got: int) -> None:
+def _require_same_number(things: str, wanted: int, given: str, got: int) -> None:
     if wanted != got:
         raise UnusableJudgement(f"The judge gave {got} {given} for {wanted} {things}.")
 
 
-def _verdict(verdict: Any) -> dict[str, str]:
+def _read_verdict(verdict: Any) -> dict[str, str]:
     return {"verdict": str(verdict.verdict), "reason": str(verdict.reason or "")}

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound=BaseModel)
 
-# For servers that report no tokens: the budget has to count them all the same.
+# Some servers report no tokens. The budget then counts an estimate.
 CHARACTERS_PER_TOKEN = 4
-# Of one answer; verdicts on some dozens of claims take a quarter. A longer one is an error.
+# The limit is per answer. Verdicts on some dozens of claims take a quarter; a longer answer is an error.
 MOST_TOKENS = 4096
 _SYSTEM = """\
 You judge the answers of a system that quotes documents. The passages, the answer and the question that you are given \
@@ -32,10 +32,10 @@ class JudgeModel(ChatModel):
     """A model on an OpenAI-compatible server that supports JSON schemas (OpenAI, vLLM, Ollama, llama.cpp)."""
 
     def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
-        """The model's answer in this form.
+        """Return the model's answer in this form.
 
-        Raises: JudgeUnavailable when the server gives none; UnusableJudgement when it is cut off, has another form or
-        an empty list; and what ``meter`` raises.
+        Raises: JudgeUnavailable if the server fails; UnusableJudgement for an answer that is cut off, has another form
+        or an empty list; and the errors of ``meter``.
         """
         meter.check()
         schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
@@ -57,7 +57,7 @@ class JudgeModel(ChatModel):
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema for OpenAI's strict mode: every property is required, and no others are allowed."""
+    """Return the JSON schema for OpenAI's strict mode: every property is required, and no others are allowed."""
     changed: dict[str, Any] = {}
     for key, value in schema.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The judge of every answer, which needs no model but the embedder. The same answer always gets the same score."""
+"""The rule-based judge of every answer. It needs only the embedder and is deterministic."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import current_calibration, missing_calibration
 from retrieval.text.sentences import split_sentences
 
-# A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's, and the
-# share of the question's words that it or the headings above it contain. Measured on 240 questions each of SQuAD 2
-# (English) and XQuAD (Dutch), the answering sentence against one of another passage, AUROC: 0.987 and 0.998 with
-# multilingual-e5-small (closeness alone 0.977 and 0.991, words alone 0.982 and 0.971).
+# A sentence's relevancy is the mean of two signals in [0, 1]: the closeness of its vector to the question's vector, and
+# the share of the question's words in the sentence or its headings. Measured on 240 questions each of SQuAD 2 (English)
+# and XQuAD (Dutch) against sentences of other passages, AUROC: 0.987 and 0.998 with multilingual-e5-small (closeness
+# alone 0.977 and 0.991, words alone 0.982 and 0.971).
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
-# 90 % and 89 % of the answering sentences are above it, and all others below.
+# There, 90 % and 89 % of the answering sentences are above it, and all others below.
 THRESHOLD = 0.4
 
 
@@ -50,9 +50,9 @@ class Relevancy:
 def relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
-    """The best sentence of each text, which is given as (headings, text); of equal sentences the first.
+    """Return the most relevant sentence of each (headings, text) pair. Ties go to the first sentence.
 
-    A text without words has relevancy 0. ``embed`` returns unit vectors, shape (texts, dimension).
+    A text without words has relevancy 0. ``embed`` returns unit vectors of shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])
@@ -80,15 +80,15 @@ NAME = "rules, version 1"
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
-def _measured(verified: Verified) -> Sequence[CheckedStatement]:
-    """The statements whose support could be measured. Raises: NotMeasurable when there are none."""
+def _select_measured(verified: Verified) -> Sequence[CheckedStatement]:
+    """Return the statements whose support was measured. Raises: NotMeasurable if there are none."""
     statements = [statement for statement in verified.statements if statement.support is not None]
     if not statements:
         raise NotMeasurable("The answer is in another language than its passages, so their words cannot be compared.")
     return statements
 
 
-def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
+def _describe_statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
     return {
         "sentence": _shorten(answer[statement.start : statement.end]),
         "markers": list(statement.markers),
@@ -100,21 +100,18 @@ def _statement(answer: str, statement: CheckedStatement) -> dict[str, Any]:
 
 
 def _shorten(text: str) -> str:
-    """The beginning of the text, without markers and emphasis, to be quoted in a reason."""
     text = " ".join(_EMPHASIS.sub("", remove_markers(text)).split())
     return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"
 
 
 class OfflineJudge:
-    """Implements ``Judge`` for one case."""
-
     name = NAME
 
     def __init__(self) -> None:
         self._verified: Verified | None = None
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Of a refusal only its sources are measured; of an answer that claims nothing, not its support."""
+        """Return the metrics. A refusal has only its sources measured; an answer without claims has no support."""
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context
@@ -127,19 +124,19 @@ class OfflineJudge:
 
     def measure(self, metric: str, case: Case) -> Measured:
         compute: dict[str, Callable[[Case], Measured]] = {
-            "groundedness": self._groundedness,
-            "citation_support": self._citation_support,
-            "answer_relevancy": self._answer_relevancy,
-            "contextual_relevancy": self._contextual_relevancy,
+            "groundedness": self._measure_groundedness,
+            "citation_support": self._measure_citation_support,
+            "answer_relevancy": self._measure_answer_relevancy,
+            "contextual_relevancy": self._measure_contextual_relevancy,
         }
         try:
             return compute[metric](case)
         except RagsiteError as error:
-            raise _without_embedder(error) from error
+            raise _make_embedder_error(error) from error
 
-    def _groundedness(self, case: Case) -> Measured:
-        """The probability that the passages support every sentence of the answer."""
-        statements = _measured(self._verify(case))
+    def _measure_groundedness(self, case: Case) -> Measured:
+        """Return the probability that the passages support every sentence of the answer."""
+        statements = _select_measured(self._verify(case))
         score = groundedness(statement.support for statement in statements if statement.support is not None)
         reason = f"The passages support each of {len(statements)} sentences."
         if unsupported := [statement for statement in statements if not statement.supported]:
@@ -148,23 +145,26 @@ class OfflineJudge:
                 for one in unsupported[:MOST_QUOTED]
             )
             reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
-        return Measured(score, reason, 0.5, [_statement(case.answer, one) for one in statements])
+        return Measured(score, reason, 0.5, [_describe_statement(case.answer, one) for one in statements])
 
-    def _citation_support(self, case: Case) -> Measured:
-        """The share of sentences that the passages they cite support; one that cites none is not supported."""
-        statements = _measured(self._verify(case))
+    def _measure_citation_support(self, case: Case) -> Measured:
+        """Return the share of sentences supported by the passages that they cite.
+
+        An uncited sentence is unsupported.
+        """
+        statements = _select_measured(self._verify(case))
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         details = [
-            {**_statement(case.answer, one), "supported": good} for one, good in zip(statements, supported, strict=True)
+            {**_describe_statement(case.answer, one), "supported": good}
+            for one, good in zip(statements, supported, strict=True)
         ]
         reason = f"Of {len(statements)} sentences, {sum(supported)} are supported by a passage that they cite"
         reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
         return Measured(sum(supported) / len(statements), reason, 0.8, details)
 
-    def _answer_relevancy(self, case: Case) -> Measured:
-        """The relevancy of the answer's best sentence."""
-        (best,) = _relevancies(case.question, [("", remove_markers(case.answer, case.markers))])
+    def _measure_answer_relevancy(self, case: Case) -> Measured:
+        (best,) = _find_relevancies(case.question, [("", remove_markers(case.answer, case.markers))])
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that can be compared with the question.")
         reason = (
@@ -174,13 +174,13 @@ class OfflineJudge:
         details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
         return Measured(best.score, reason, THRESHOLD, details)
 
-    def _contextual_relevancy(self, case: Case) -> Measured:
-        """The mean relevancy of the passages, each by its best sentence."""
+    def _measure_contextual_relevancy(self, case: Case) -> Measured:
+        """Return the mean relevancy of the passages, each by its best sentence."""
         headed = [
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in case.sources
         ]
-        found = _relevancies(case.question, headed)
+        found = _find_relevancies(case.question, headed)
         details = [
             {"marker": source.marker, "sentence": _shorten(one.sentence), "score": one.score}
             for source, one in zip(case.sources, found, strict=True)
@@ -190,25 +190,23 @@ class OfflineJudge:
         return Measured(sum(one.score for one in found) / len(found), reason, THRESHOLD, details)
 
     def _verify(self, case: Case) -> Verified:
-        """Raises: JudgeUnavailable."""
         if self._verified is None:
             try:
-                # Without it, `verify` would report every sentence as one in another language.
+                # `verify` needs the embedder: it would report every sentence as written in another language.
                 embedder_choice.embedder().embed_query(case.question)
             except RagsiteError as error:
-                raise _without_embedder(error) from error
+                raise _make_embedder_error(error) from error
             self._verified = verify(case.answer, case.sources, case.markers)
         return self._verified
 
 
-def _relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
-    """Raises: JudgeUnavailable, also if no thresholds were fitted for the embedder."""
+def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
     calibration = current_calibration()
     if calibration is None:
         raise JudgeUnavailable(missing_calibration(embedder_choice.embedder().name))
     return relevancies(question, texts, embedder_choice.embedder().embed_documents, calibration)
 
 
-def _without_embedder(error: RagsiteError) -> JudgeUnavailable:
-    """The error in place of a score from words alone, which would be another metric."""
+def _make_embedder_error(error: RagsiteError) -> JudgeUnavailable:
+    """Return an error: a score from words alone would be another metric."""
     return JudgeUnavailable(f"The embedder does not answer: {error}")

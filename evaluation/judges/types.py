@@ -16,7 +16,7 @@ class JudgeError(EvaluationError):
 
 
 class UnusableJudgement(JudgeError):
-    """The judge's answer cannot be used for a score. The other metrics can still be measured."""
+    """The judge's answer gives no score. The other metrics can still be measured."""
 
 
 class NotMeasurable(UnusableJudgement):
@@ -24,7 +24,7 @@ class NotMeasurable(UnusableJudgement):
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge cannot be asked now: not configured, away, late, or without vectors. Other metrics would fail too."""
+    """The judge cannot be asked: not configured, away, late, or without vectors. Other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
@@ -33,11 +33,11 @@ class JudgeBudgetSpent(JudgeError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer with its sources. ``answer`` includes the markers; ``reference`` is the expected answer, or empty.
+    """An answer with its sources.
 
-    ``markers`` are those of a text that a model wrote; None: every ``[n]`` is one.
-
-    ``is_quoted``: the answer quotes passages word for word, or was computed over a table, so its sources support it.
+    ``answer`` includes the markers; ``reference`` is the expected answer, or empty. ``markers`` belong to a model's
+    text; None: every ``[n]`` is a marker. ``is_quoted``: the answer quotes passages or was computed over a table, so
+    its sources support it.
     """
 
     question: str
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A score in [0, 1] with its reason in words. ``details``: an object for each sentence, claim or passage."""
+    """A score in [0, 1] with its reason in words. ``details`` has an object per sentence, claim or passage."""
 
     score: float
     reason: str
@@ -60,22 +60,20 @@ class Measured:
 
 
 class Judge(Protocol):
-    """Measures one case. There is an instance for each judgement."""
+    """A judge of one case. Each judgement has its own instance."""
 
     name: str
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """The metrics that apply to this case, in the order of measuring; empty if there is nothing to judge."""
+        """Return the metrics that apply to this case, in the order of measuring, possibly none."""
 
     def measure(self, metric: str, case: Case) -> Measured:
-        """Raises: JudgeError for every failure; it never makes up a score."""
+        """Return the score, never an invented one. Raises: JudgeError for every failure."""
 
 
 class Meter(Protocol):
-    """Counts and limits the tokens of a judge."""
-
     def check(self) -> None:
-        """Called before each request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable to prevent it."""
+        """Check the limits before a request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable to prevent it."""
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Called after each request, also if its answer is unusable."""
+        """Count the tokens of a request, also if its answer is unusable."""

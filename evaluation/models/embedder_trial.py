@@ -11,16 +11,15 @@ from retrieval.models import Embedder
 
 
 class EmbedderTrial(EvaluationJob):
-    """A trial of an embedder on this site. It is measured first, and then an administrator can switch the site to it.
+    """A trial of an embedder on this site. After its measurement an administrator can switch the site to it.
 
-    The row is a job (see `EvaluationJob`). ``label`` is the name that people see, and ``options`` becomes
-    ``Embedder.options``. ``step`` is the current step, of which ``done`` of ``total`` units are finished.
-    ``with_switch`` is true if an administrator agreed to the switch.
+    The row is a job (see `EvaluationJob`). ``options`` becomes ``Embedder.options``. ``done`` of ``total`` units of
+    ``step`` are finished. ``with_switch``: an administrator agreed to the switch.
 
-    ``figures`` contains an object for each evaluation set and, if there are several, one for all sets together. Its
-    keys are ``set``, ``questions``, ``difference`` (the mean difference of nDCG), ``low`` and ``high`` (the interval of
-    the difference), ``before`` and ``after``. The latter two are objects with ``ndcg``, ``first`` (the share of
-    questions whose first passage is right) and ``milliseconds`` (the median of a search).
+    ``figures`` has an object per evaluation set and, if there are several, one for all sets. Its keys are ``set``,
+    ``questions``, ``difference`` (mean difference of nDCG), ``low`` and ``high`` (its interval), ``before`` and
+    ``after``, which have ``ndcg``, ``first`` (share of questions whose first passage is right) and ``milliseconds``
+    (median of a search).
     """
 
     class Status(models.TextChoices):

@@ -16,10 +16,10 @@ from retrieval.models import Draft, SearchProfileVersion
 class EvaluationRun(EvaluationJob):
     """A set searched or answered with one profile. The row is a job (see `EvaluationJob`).
 
-    ``settings`` is a copy of the profile's, for when the site's settings change. ``fingerprint`` is a hash of the
-    questions, ``conditions`` is what else the results depend on, and ``corpus_version`` is the version of the documents
-    when the run began, those of the working copy if there is a ``draft``. Runs with all of these equal differ only by
-    their profile. ``unreliable_reason`` says why the figures are unreliable; empty if they are reliable.
+    ``settings`` copies the profile, because the site's settings may change. ``fingerprint`` is a hash of the questions;
+    ``conditions`` are other influences; ``corpus_version`` is the version of the documents (or of the draft) when the
+    run began. Runs with all of these equal differ only by their profile. ``unreliable_reason`` is empty for reliable
+    figures.
     """
 
     class Status(models.TextChoices):
@@ -44,7 +44,7 @@ class EvaluationRun(EvaluationJob):
         SearchProfileVersion, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("version")
     )
     profile_name = models.CharField(_("search profile"), max_length=200)
-    # Of an answers run: those in force when the run was requested, or those to be measured; None: none.
+    # The instructions of an answers run: the active ones at the request, or those to measure.
     instructions = models.ForeignKey(
         CollectionInstructions, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("instructions")
     )
@@ -74,7 +74,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is asked: the set's, or the draft's working copy; None once that is deleted."""
+        """The searched collection: the set's, or the draft's working copy, None after its deletion."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -87,10 +87,10 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """The result of one question of a search run. ``question`` is empty if it was deleted; its ``text`` is kept.
+    """The result of one question of a search run. ``text`` is kept if ``question`` is deleted.
 
-    ``expected`` has an object for each expected passage: source, quote, grade, rank (None: not found) and whether it
-    still exists.
+    ``expected`` has an object per expected passage: source, quote, grade, rank (None: not found) and whether it still
+    exists.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="results", verbose_name=_("run"))
@@ -116,13 +116,13 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """The answer to one question of an answers run. ``question`` is empty if it was deleted; its ``text`` is kept.
+    """The answer to one question of an answers run. ``text`` is kept if ``question`` is deleted.
 
     Metrics are in [0, 1], and None if they do not apply (see `evaluation.runs.agreement`). ``generator`` wrote the
-    answer; with ``is_fallback`` it replaced the generator to be measured, and ``notice`` says why. ``citations`` has
-    objects with marker, source, title, section and quote. ``unmet`` has the keys ``missing``, ``forbidden`` and
-    ``too_long`` (characters) that apply. ``judged`` has, by metric, a score with its reason or an error;
-    ``judge_error`` says why the judge did not finish.
+    answer; with ``is_fallback`` it replaced the measured generator, and ``notice`` says why. ``citations`` has objects
+    with marker, source, title, section and quote. ``unmet`` has the applicable keys ``missing``, ``forbidden`` and
+    ``too_long`` (characters). ``judged`` maps a metric to a score with its reason, or to an error; ``judge_error`` says
+    why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))

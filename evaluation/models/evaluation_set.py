@@ -15,14 +15,14 @@ from retrieval.models import Collection
 
 
 class RunKind(models.TextChoices):
-    """What a run measures: whether passages are found, or whether answers are right."""
+    """The subject of a run: whether passages are found, or whether answers are right."""
 
     SEARCH = "search", _("search")
     ANSWERS = "answers", _("answers")
 
 
 class EvaluationSet(models.Model):
-    """Questions to one collection, with the passages to find or what a right answer says."""
+    """Questions to one collection, with the passages to find or the content of a right answer."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands."))
     name = models.CharField(_("name"), max_length=200)
@@ -42,9 +42,9 @@ class EvaluationSet(models.Model):
 
 
 def asked_by(kind: str, path: str = "") -> Q | Exists:
-    """The condition that a run of this kind can ask the question at ``path``, by default the row itself.
+    """Return the condition that a run of this kind can ask the question at ``path``, by default the row itself.
 
-    A search run needs a passage to find; an answers run needs an expected answer, words that the answer must contain,
+    A search run needs a passage to find. An answers run needs an expected answer, words that the answer must contain,
     or an expected refusal.
     """
     if kind == RunKind.SEARCH:
@@ -55,18 +55,17 @@ def asked_by(kind: str, path: str = "") -> Q | Exists:
 
 
 def asked(path: str = "") -> Q:
-    """The condition that the question at ``path`` is not a draft: a run of some kind can ask it."""
+    """Return the condition that a run of some kind can ask the question at ``path``: it is no draft."""
     return Q(asked_by(RunKind.SEARCH, path)) | Q(asked_by(RunKind.ANSWERS, path))
 
 
 class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
     def measurable(self, kind: str = RunKind.SEARCH) -> EvaluationQuestionQuerySet:
-        """The questions that a run of this kind asks."""
         return self.filter(asked_by(kind))
 
 
 class EvaluationQuestion(models.Model):
-    """A question of a set. Without an expectation it is a draft, which no run asks."""
+    """A question of a set. It is a draft, which no run asks, until it has an expectation."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
@@ -150,9 +149,9 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """A passage that a question should find: quoted words of a document; without a quote, any passage of it.
+    """A passage that a question should find: a quote of a document, or any passage of it without a quote.
 
-    The source and the words identify it, so that it is found again after the document was read again or replaced.
+    Source and quote identify it, also after the document was read again or replaced.
     """
 
     question = models.ForeignKey(

@@ -1,5 +1,3 @@
-"""The judgements of answers, their scores, and the tokens of the judge."""
-
 from __future__ import annotations
 
 from django.db import models
@@ -44,7 +42,7 @@ class Judgement(EvaluationJob):
         ]
         indexes = [
             models.Index(fields=["status", "judge", "-created_at"], name="judgement_by_status"),
-            # For the sweep: a few rows among all judgements.
+            # The sweep reads few rows among all judgements.
             models.Index(
                 fields=["retry_at"], name="judgement_unfinished", condition=Q(status__in=["queued", "running"])
             ),
@@ -57,8 +55,8 @@ class Judgement(EvaluationJob):
 class Score(models.Model):
     """One metric of an answer: a score in [0, 1], better when higher, or an error.
 
-    Constraints refuse a row with both, with neither, or with a score that is NaN. ``details`` has an object for each
-    sentence, claim or passage.
+    Constraints refuse a row with both, with neither, or with NaN. ``details`` has an object per sentence, claim or
+    passage.
     """
 
     class Metric(models.TextChoices):
@@ -91,15 +89,13 @@ class Score(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=False, error="") | Q(score=None) & ~Q(error=""), name="score_or_error"
             ),
-            # For PostgreSQL NaN is larger than any number, so this refuses it too.
+            # PostgreSQL orders NaN above all numbers, so the constraint refuses NaN too.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [
-            # With all columns that distributions need.
             models.Index(
                 fields=["metric", "-created_at"], include=["judgement", "score", "threshold"], name="score_distribution"
             ),
-            # The lowest scores, in the order of their list.
             models.Index(
                 fields=["metric", "score", "-created_at", "id"],
                 include=["judgement"],
@@ -119,7 +115,7 @@ class Score(models.Model):
 class JudgeUsage(models.Model):
     """The tokens of judging with a language model on one day, in the site's time zone.
 
-    It is not a sum over judgements, because judging again or deleting an answer does not give tokens back.
+    They are not a sum over judgements, which may be deleted or made again.
     """
 
     day = models.DateField(_("day"), unique=True)

@@ -1,4 +1,4 @@
-"""How far an answer agrees with the expected one. PURE.
+"""The agreement of an answer with the expected answer. PURE.
 
 Each metric is in [0, 1], better when higher, and None for a reply to which it does not apply.
 """
@@ -27,22 +27,21 @@ RIGHT_AGREEMENT = 0.7
 
 
 def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """How far the reply says what was expected.
+    """Return the degree to which the reply says what was expected.
 
     If a refusal is expected: 1 for a refusal, else 0. If an answer is expected: 0 for a refusal; 1 if the reply
-    contains the words of the expected answer in order (:func:`holds_answer`); else the mean probability that the reply,
-    taken as the only passage, supports the expected sentences. None if no whole answer is expected, or one in another
-    language whose words the reply does not contain.
+    contains its words in order (:func:`holds_answer`); else the mean probability that the reply, taken as the only
+    passage, supports the expected sentences. None without an expected answer, or if it is in another language.
     """
     if expects_refusal:
         return float(refused)
     if not expected:
         return None
-    return 0.0 if refused else _supported(expected, cut_passage(1, remove_markers(text)))
+    return 0.0 if refused else _measure_support(expected, cut_passage(1, remove_markers(text)))
 
 
 def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """The share of the reply's measured sentences that its sources support.
+    """Return the share of the reply's measured sentences that its sources support.
 
     None for a refusal, and if no sentence could be measured.
     """
@@ -50,7 +49,7 @@ def groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> fl
     return None if refused or not measured else sum(measured) / len(measured)
 
 
-def _supported(expected: str, reply: EvidencePassage) -> float | None:
+def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
     if holds_answer(reply.text, [expected]):
         return 1.0
     reply_language, expected_language = detect_language(reply.text), detect_language(expected)
@@ -58,19 +57,18 @@ def _supported(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # A sentence that claims nothing, such as a bare word, has no support; its words are not in the reply.
+    # A sentence without a claim, such as a bare word, has no support; its words are not in the reply.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 
 
 def holds_answer(text: str, answers: Iterable[str]) -> bool:
-    """Whether ``text`` contains the words of one of the ``answers``, whole and in order.
+    """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
     Case, punctuation, white space and articles do not count: "1939" does not contain "39", and "the World-War II"
-    contains "World War II". No text contains an answer of articles and punctuation alone.
-
-    Source: the normalization of Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
-    of Text", EMNLP 2016, without its removal of punctuation inside words.
+    contains "World War II". No text contains an answer of articles and punctuation alone. Source: Rajpurkar, Zhang,
+    Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of
+    punctuation inside words.
     """
     words = f" {_normalize(text)} "
     return any(answer and f" {answer} " in words for answer in map(_normalize, answers))

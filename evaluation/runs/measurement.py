@@ -1,4 +1,4 @@
-"""The two kinds of runs: how a search run and an answers run ask one question and measure the result."""
+"""Search runs and answers runs: each asks one question and measures the result."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ class Unmeasurable(EvaluationError):
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """The questions of a run, and what it asks them with."""
-
     run: EvaluationRun
     profile: NamedProfile
     collection_id: int
@@ -57,7 +55,6 @@ class RunInput:
 
 
 def search_errors(trace: SearchTrace) -> str:
-    """The errors of the parts of a search; empty without errors."""
     errors = [retriever.error for retriever in trace.retrievers]
     if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
@@ -65,13 +62,13 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def require_whole(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raises: NotMeasured when a part of the search failed: the result is then not that of the profile."""
+    """Raise NotMeasured if a part of the search failed: the result is then not the profile's result."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
-    """Load the reranker's model, which may take longer than a search may."""
+    """Load the reranker's model, which may take longer than the time limit of a search."""
     if name != NO_RERANKER:
         backends.reranker(name).prepare()
 
@@ -82,21 +79,18 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # 50 for recall@50, or as deep as the profile searches; the profile's own top_k changes no rank.
+        # recall@50 needs 50 results, if the profile searches that deeply. Its own top_k changes no rank.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = resolve(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Loads models and opens connections, so that the first question is not slower than the others.
-
-        Raises: NotMeasured, Unmeasurable.
-        """
+        """Load models and open connections, so that the first question is not slower than the others."""
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
-        """The question's result, not saved yet. Raises: NotMeasured, Unmeasurable."""
+        """Return the question's result without saving it. Raises: NotMeasured, Unmeasurable."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -124,11 +118,10 @@ class SearchMeasurement:
         return result
 
     def reason_not_to_trust(self, results: Sequence[Any]) -> str:
-        """Why the figures of these results are unreliable; empty if they are reliable."""
+        """Return why the figures of these results are unreliable, or "" if they are reliable."""
         return ""
 
     def _search(self, question: EvaluationQuestion) -> SearchResult:
-        """Raises: Unmeasurable for a question that cannot be searched, NotMeasured when a part of the search failed."""
         try:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
@@ -142,8 +135,11 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """``end`` is None if the answer broke off, ``searched`` if the question was not searched, and ``first_ms`` if there
-    was no token. Milliseconds are since the question."""
+    """A reply to a question. Milliseconds are since the question.
+
+    ``end`` is None if the answer broke off, ``searched`` if the question was not searched, ``first_ms`` without a
+    token.
+    """
 
     searched: AnswerDraft | None = None
     end: Completed | Failed | None = None
@@ -152,7 +148,7 @@ class Reply:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Return the texts that are shown beside the answer: passages and the rows of a table."""
+        """The texts shown beside the answer: passages and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
@@ -165,9 +161,9 @@ async def reply_to(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """The reply to a visitor who asks this after ``history``; nothing is saved.
+    """Return the reply to a visitor who asks this after ``history``. No answer is saved.
 
-    ``instructions`` are for a language model; None: those in force.
+    ``instructions`` are for a language model; None: the active instructions.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -185,8 +181,6 @@ async def reply_to(
 
 
 class AnswerMeasurement:
-    """An answers run, with the site's generator and, if there is one, its model judge."""
-
     unresolved = 0
 
     def __init__(self, task: RunInput) -> None:
@@ -195,7 +189,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Searches only: a model's answer costs money."""
+        """Only search, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -211,9 +205,9 @@ class AnswerMeasurement:
             raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
             require_whole(question, reply.searched.trace)
-        result = self._result(question, reply, reply.end)
+        result = self._make_result(question, reply, reply.end)
         self._grade(result, question, reply.end, reply.beside)
-        # A stand-in makes the run unreliable, so judging it would waste tokens.
+        # A fallback makes the run unreliable, so judging it would waste tokens.
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -228,7 +222,7 @@ class AnswerMeasurement:
             f"{stood_in[0].generator}, which stood in for it: run it again."
         )
 
-    def _result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
+    def _make_result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
         result = AnswerResult(
             run=self._task.run,
             question=question,
@@ -237,7 +231,7 @@ class AnswerMeasurement:
             expects_refusal=question.expects_refusal,
             answer=end.text,
             refused=end.refused,
-            citations=[_citation(one) for one in end.citations],
+            citations=[_describe_citation(one) for one in end.citations],
             generator=end.generator,
             is_fallback=end.generator not in ("", self._generator),
             notice=end.notice,
@@ -258,7 +252,6 @@ class AnswerMeasurement:
         return result
 
     def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed, beside: Sequence[str]) -> None:
-        """Grade the answer by what it must and must not contain, and by its length."""
         expected = question.expectations
         if not expected.says_of_text:
             return
@@ -280,7 +273,7 @@ class AnswerMeasurement:
         result.unmet = {name: what for name, what in unmet.items() if what}
 
 
-def _citation(citation: VerifiedCitation) -> dict[str, Any]:
+def _describe_citation(citation: VerifiedCitation) -> dict[str, Any]:
     passage = citation.passage
     return {
         "marker": citation.marker,
@@ -291,22 +284,19 @@ def _citation(citation: VerifiedCitation) -> dict[str, Any]:
     }
 
 
-# The longest time for judging one answer: the worker must finish within the time of its task.
+# The worker must finish within the time of its task.
 LONGEST_SECONDS = 5 * 60.0
-# After so many failures in a row the judge is not asked again in this attempt.
+# After this number of failures in a row the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
 class ModelJudge:
-    """Judges the answers of a run, with the expected answer as reference."""
-
     def __init__(self, run: EvaluationRun) -> None:
         self._run = run
         self._unavailable = 0
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Writes scores and errors into the result. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return
@@ -332,7 +322,6 @@ class ModelJudge:
 
 
 def _judge(judge: Judge, metric: str, case: Case) -> dict[str, float | str]:
-    """Raises: JudgeError when other metrics would fail too."""
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

@@ -35,11 +35,11 @@ def request_run(
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
-    """A run of the set with this profile, for a worker to measure; an equal run that is not finished, if there is one.
+    """Return a run of the set with this profile for a worker to measure, or an equal unfinished run.
 
-    A ``draft`` has its documents asked, not those in service. ``instructions`` are for an answers run; None: those in
-    force. Without ``to_worker`` a new run is not enqueued: the caller measures it.
-    Raises: EvaluationError for a draft that is not open.
+    A ``draft`` is searched instead of the documents in service. ``instructions`` are for an answers run; None: the
+    active ones. Unless ``to_worker``, a new run is not enqueued: the caller measures it. Raises: EvaluationError for a
+    draft that is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}
@@ -64,26 +64,25 @@ def request_run(
 
 
 def instructions_in_force(evaluation_set: EvaluationSet, kind: str) -> CollectionInstructions | None:
-    """The collection's instructions to a model; None for a search run, which asks no model."""
+    """Return the collection's instructions to a model, or None for a search run, which asks no model."""
     if kind != RunKind.ANSWERS:
         return None
     return CollectionInstructions.objects.filter(collection=evaluation_set.collection_id, is_active=True).first()
 
 
 def cancel(runs: QuerySet[EvaluationRun]) -> int:
-    """Cancel the unfinished ones, a running one at its next question; returns how many."""
+    """Cancel the unfinished runs, and return their number. A running run stops at its next question."""
     return runs.filter(status__in=UNFINISHED).update(
         status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
 def corpus_version(collection_id: int) -> int:
-    """The version of the collection's passages; 0 for an empty collection."""
+    """Return the version of the collection's passages, or 0 for an empty collection."""
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 
 def conditions(kind: str = RunKind.SEARCH) -> dict[str, Any]:
-    """What a run of this kind depends on, besides its profile and the documents."""
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:

@@ -21,7 +21,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, addresses and gates, ``field`` that in results."""
+    """A metric of a run. ``key`` is its name in summaries, addresses and gates; ``field`` its name in results."""
 
     key: str
     field: str
@@ -32,7 +32,7 @@ class RunMeasure:
         return value
 
 
-# In the order of the pages; lists of runs show the first.
+# Pages show them in this order; lists of runs show the first.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
@@ -59,20 +59,19 @@ _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answ
 
 
 def measure_of(kind: str, key: str = "") -> RunMeasure:
-    """The kind's metric with this key; for any other key the first one."""
+    """Return the kind's metric with this key, or its first metric for any other key."""
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])
 
 
 def results_of(run: EvaluationRun) -> QuerySet[Any]:
-    """The run's results, in the order of asking."""
     results: QuerySet[Any] = getattr(run, _RESULTS[run.kind]).all()
     return results
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
-    """One question in two runs; ``difference`` is above 0 if the later run was better."""
+    """One question in two runs. ``difference`` is above 0 if the later run was better."""
 
     before: Result
     after: Result
@@ -89,9 +88,9 @@ class QuestionPair:
 class RunComparison:
     """A run compared with its baseline, on the questions that both asked.
 
-    ``differences`` has an interval for each metric, over the questions with a value in both runs; metrics without such
-    a question are absent. ``beyond_chance`` is 1 for a gain beyond chance, -1 for such a loss, else 0. ``better``,
-    ``worse`` and ``same`` are by ``metric``. ``caveats`` say what differs besides the profile.
+    ``differences`` has an interval per metric with values in both runs. ``beyond_chance`` is 1 for a gain beyond
+    chance, -1 for a loss, else 0. ``better``, ``worse`` and ``same`` are by ``metric``. ``caveats`` say what differs
+    besides the profile.
     """
 
     run: EvaluationRun
@@ -115,10 +114,9 @@ class RunComparison:
 
 
 def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
-    """Each metric's mean with its interval, and the milliseconds of a question, as JSON.
+    """Return means with intervals, and the milliseconds of a question, as JSON.
 
-    A mean is over the ``questions`` that have a value; a metric without any is absent.
-    Raises: ValueError without results.
+    A mean covers the ``questions`` with a value; a metric without values is absent. Raises: ValueError without results.
     """
     return {
         "questions": len(results),
@@ -128,12 +126,11 @@ def summarise(kind: str, results: Sequence[Any]) -> dict[str, Any]:
             if (values := [value for result in results if (value := measure.of(result)) is not None])
         },
         "latency_ms": asdict(percentiles([result.milliseconds for result in results])),
-        **(_of_answers(results) if kind == RunKind.ANSWERS else {}),
+        **(_summarise_answers(results) if kind == RunKind.ANSWERS else {}),
     }
 
 
-def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    """The time to the first word, the tokens of the model, and the judge's scores, if there are any."""
+def _summarise_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     waits = [one.first_token_milliseconds for one in results if one.first_token_milliseconds is not None]
     if waits:
@@ -151,7 +148,7 @@ def _of_answers(results: Sequence[AnswerResult]) -> dict[str, Any]:
 
 
 def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
-    """For each metric of the judge: the mean of its scores, their number, and the number of errors."""
+    """Return for each metric of the judge the mean of its scores, their number, and the number of errors."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         for metric, judged in result.judged.items():
@@ -167,27 +164,26 @@ def _read_judged(results: Sequence[AnswerResult]) -> dict[str, Any]:
 
 
 def interval_of(run: EvaluationRun, metric: str) -> Interval | None:
-    """The metric's mean with its interval; None if there is none, or not yet."""
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
 
 def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """How the run differs from its baseline: better and worse questions by ``metric``, the largest difference first.
+    """Compare the run with its baseline of the same kind: better and worse questions, largest difference first.
 
-    Both runs are of the same kind. The default ``metric`` is that kind's first one.
+    The default ``metric`` is the kind's first metric.
     """
     before = {result.question_id: result for result in results_of(baseline).exclude(question=None)}
     after = {result.question_id: result for result in results_of(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]
     chosen = measure_of(run.kind, metric)
-    pairs = _pairs(shared, chosen)
+    pairs = _make_pairs(shared, chosen)
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
-        if measured := pairs if measure is chosen else _pairs(shared, measure):
+        if measured := pairs if measure is chosen else _make_pairs(shared, measure):
             interval = mean_interval([pair.difference for pair in measured])
             differences[measure.key] = interval
-            beyond_chance[measure.key] = _sign(interval, [pair.difference for pair in measured])
+            beyond_chance[measure.key] = _find_sign(interval, [pair.difference for pair in measured])
     return RunComparison(
         run=run,
         baseline=baseline,
@@ -198,12 +194,11 @@ def compare(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> Ru
         worse=tuple(sorted((pair for pair in pairs if pair.difference < 0), key=lambda pair: pair.difference)),
         same=sum(pair.difference == 0 for pair in pairs),
         in_one_only=len(before.keys() ^ after.keys()),
-        caveats=tuple(_caveats(run, baseline)),
+        caveats=tuple(_find_caveats(run, baseline)),
     )
 
 
-def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
-    """The questions for which both results have a value."""
+def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
     return [
         QuestionPair(before, after, second - first, first, second)
         for before, after in shared
@@ -211,13 +206,13 @@ def _pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list
     ]
 
 
-def _sign(interval: Interval, differences: Sequence[float]) -> int:
-    """1 for a gain beyond chance, -1 for such a loss, 0 for neither."""
+def _find_sign(interval: Interval, differences: Sequence[float]) -> int:
+    """Return 1 for a gain beyond chance, -1 for a loss beyond chance, else 0."""
     gained = Interval(-interval.mean, -interval.high, -interval.low)
     return is_loss(gained, [-difference for difference in differences]) - is_loss(interval, differences)
 
 
-def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
+def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     caveats = [
         _t("%(run)s is not to be relied on: %(reason)s") % {"run": one, "reason": one.unreliable_reason}
         for one in (baseline, run)
@@ -231,7 +226,7 @@ def _caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:
     elif run.corpus_version != baseline.corpus_version:
         caveats.append(_t("The documents changed in between."))
     before, after = baseline.settings, run.settings
-    # Settings of what is handed to the answer, which change nothing in a search run.
+    # These settings affect only the context of an answer, so they change no search run.
     unseen = [name for name in ("top_k", "context_budget_tokens") if before.get(name) != after.get(name)]
     if run.kind == RunKind.SEARCH and unseen:
         changed = ", ".join(f"{name} {before.get(name)} → {after.get(name)}" for name in unseen)

@@ -1,7 +1,6 @@
 """Measuring a run: lease its row, ask every question, save each result at once.
 
-If the worker dies, the next one asks the remaining questions; if something that the results depend on has changed
-since, it begins again.
+The next worker continues after a crash, or begins again if a condition of the results has changed.
 """
 
 from __future__ import annotations
@@ -38,22 +37,21 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# After this time, before CELERY_TASK_TIME_LIMIT ends its task, the worker leaves the other questions to the next one.
+# The worker leaves the other questions to the next worker, before CELERY_TASK_TIME_LIMIT ends its task.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
-# Called with the number of questions asked, and of all.
 Report = Callable[[int, int], None]
 
 
 class _StintOver(Exception):
-    """The other questions are for the next worker."""
+    """The next worker asks the remaining questions."""
 
 
 def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """The run after an attempt; None when there was nothing to lease, or the lease was lost.
+    """Attempt the run and return it, or None if the lease failed or was lost.
 
-    An error is stored in the row, with the time of the next attempt if another attempt may help.
+    An error is stored, with the time of the next attempt if it may help.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -80,8 +78,8 @@ def measure(run_id: int, report: Report | None = None) -> EvaluationRun | None:
 
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
-    task = _task(run)
-    # Before the passages are resolved, so that a change in between is noticed at the end.
+    task = _prepare_input(run)
+    # Reading it first makes a change during the resolution of passages visible at the end.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -95,7 +93,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
             raise _StintOver
         if report is not None:
             report(number, len(task.questions))
-        _keep(run, measurement.ask(question))
+        _save(run, measurement.ask(question))
     results = list(results_of(run))
     unreliable_reason = measurement.reason_not_to_trust(results)
     if corpus_version(task.collection_id) != version:
@@ -107,8 +105,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     run.end(EvaluationRun.Status.DONE, unreliable_reason=unreliable_reason, summary=summarise(run.kind, results))
 
 
-def _task(run: EvaluationRun) -> RunInput:
-    """Raises: Unmeasurable."""
+def _prepare_input(run: EvaluationRun) -> RunInput:
     try:
         settings = from_json(run.settings)
     except ImproperProfile as error:
@@ -123,7 +120,7 @@ def _task(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # Results are shown only to users who may read all documents of the collection.
+        # Only users who may read the whole collection see results.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )
@@ -150,7 +147,7 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
         setattr(run, name, value)
 
 
-def _keep(run: EvaluationRun, result: Result) -> None:
+def _save(run: EvaluationRun, result: Result) -> None:
     """Save the question's result and the run's progress, unless the lease was lost."""
     with transaction.atomic():
         run.lock()

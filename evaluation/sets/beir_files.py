@@ -1,9 +1,8 @@
-"""Queries and judgements in BEIR's form, without a corpus: the site's own documents are the corpus. PURE.
+"""Queries and judgements in BEIR's format, without a corpus: the site's own documents are the corpus. PURE.
 
-The files are uploaded. Each judgement keeps its line, for the error if the site does not have its document.
-
-Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
-Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
+The files are uploaded. Each judgement keeps its line, for the error if the site does not have its document. Source:
+Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information
+Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ Lines = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A document's source, its grade, and the place in the file."""
-
     source: str
     grade: int
     where: str
@@ -47,23 +44,22 @@ class ImportedQuestion:
 
     @property
     def says_what_is_expected(self) -> bool:
-        """Whether an answers run can ask the question."""
         return bool(self.expected_answer or self.expected.must or self.expected.refusal)
 
 
 def read_questions(queries: bytes, judgements: bytes | None = None) -> list[ImportedQuestion]:
-    """The queries with a relevant document, and those that expect a refusal, in the order of their file.
+    """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
-    Both arguments are contents of files. A query may have an expected "answer", "must" and "must_not" (what the answer
-    contains), "max_chars", or "expects_refusal": true. With judgements, queries without one are left out, and so are
-    judgements without a query: files for a split share the queries of the whole set. Without judgements, all queries
-    with an expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
+    Both arguments are contents of files. A query may have an expected "answer", "must" and "must_not" (words of the
+    answer), "max_chars", or "expects_refusal": true. If there are judgements, unjudged queries and judgements of
+    unknown queries are left out: files for a split share the queries of the whole set. Otherwise all queries with an
+    expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
     """
-    questions = {question.id: question for question in _queries(QUERIES, queries)}
+    questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
     if judgements is None and not says_itself:
         raise UnreadableTestSet("There are no judgements, and no question says what is expected of its answer.")
-    for query, judged in _judgements(JUDGEMENTS, judgements or b""):
+    for query, judged in _read_judgements(JUDGEMENTS, judgements or b""):
         if query not in questions:
             continue
         if questions[query].expected.refusal and judged.grade > 0:
@@ -80,7 +76,7 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
 
 
 def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """Each line that is not blank, with its place."""
+    """Yield each line that is not blank, with its place."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -91,7 +87,7 @@ def lines_of(name: str, content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each JSON object of the file, with its place."""
+    """Yield each JSON object of the file, with its place."""
     for where, line in lines:
         try:
             row = json.loads(line)
@@ -103,7 +99,7 @@ def objects_of(lines: Lines) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each JSON object of the file, with its place and its "_id", which is unique."""
+    """Yield each JSON object of the file, with its place and its unique "_id"."""
     seen: set[str] = set()
     for where, row in objects_of(lines):
         identifier = row.get("_id")
@@ -120,7 +116,7 @@ def identified_objects_of(lines: Lines) -> Iterator[tuple[str, str, dict[str, An
 
 
 def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
-    """The query's identifier and the judged document of each line, without the heading."""
+    """Yield the query's identifier and the judged document of each line, without the heading."""
     for at, (where, line) in enumerate(lines):
         fields = [field.strip() for field in line.split("\t")]
         if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
@@ -133,11 +129,11 @@ def judgements_of(lines: Lines) -> Iterator[tuple[str, Judged]]:
 
 
 def storable(text: str) -> str:
-    """The text without NUL and lone surrogates, which PostgreSQL does not store."""
+    """Return the text without NUL and lone surrogates, which PostgreSQL does not store."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
+def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
     for where, identifier, row in identified_objects_of(lines_of(name, content)):
         text, answer = row.get("text"), row.get("answer") or ""
         expects_refusal = row.get("expects_refusal", False)
@@ -155,7 +151,7 @@ def _queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
 
 
 def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> Expectations:
-    """The expectations of a JSON object: "must" and "must_not", lists of strings, and "max_chars".
+    """Return the expectations of a JSON object: "must" and "must_not", lists of strings, and "max_chars".
 
     Raises: UnreadableTestSet.
     """
@@ -172,7 +168,7 @@ def read_expectations(where: str, row: Mapping[str, Any], *, refusal: bool) -> E
     return Expectations(**lists, longest=longest, refusal=refusal)
 
 
-def _judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
+def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
     seen: set[tuple[str, str]] = set()
     for query, judged in judgements_of(lines_of(name, content)):
         if judged.grade > LARGEST_GRADE or len(judged.source) > LONGEST_ID:

@@ -1,4 +1,4 @@
-"""How questions come into a set: from answers that did not help, and from files; and the passages that they expect."""
+"""Questions for a set, from answers that did not help and from files; and the passages that they expect."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 
 
 def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
-    """The set's question for this answer, and whether it is new. It is a draft until somebody adds what is expected.
+    """Return the set's draft question for this answer, and whether it is new.
 
-    A follow-up is taken as it was rewritten, or with the question before it. A rewritten question may contain words of
-    all sources of the answer. If one of them is outside the set's collection, readers of the set may not see it: the
-    question is then taken as it was typed.
+    A follow-up is stored as rewritten, or with the question before it. A rewritten question may contain words of all
+    sources. If a source is outside the set's collection, readers of the set may not see it: the question is then stored
+    as typed.
     """
     is_within = rests_within(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -38,16 +38,16 @@ def question_from_answer(answer: Answer, evaluation_set: EvaluationSet) -> tuple
 
 
 def rests_within(answer: Answer, collection: Collection) -> bool:
-    """Whether all documents behind the answer lie in the collection, or in a working copy of it."""
+    """Return whether all documents behind the answer are in the collection or a working copy of it."""
     behind = Collection.objects.filter(pk__in=answer.source_collections)
-    return all(_in_service(each) == collection for each in behind)
+    return all(_find_collection_in_service(each) == collection for each in behind)
 
 
 def complaints_of(collection: Collection) -> EvaluationSet:
-    """The set for the collection's answers that did not help; created if it does not exist."""
+    """Return the set for the collection's answers that did not help. Create it if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
-        # Two long names may begin alike; the id tells them apart.
+        # Two long names may begin alike; the id distinguishes them.
         slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
     return EvaluationSet.objects.get_or_create(
         slug=slug,
@@ -60,27 +60,27 @@ def complaints_of(collection: Collection) -> EvaluationSet:
 
 
 def collection_asked(answer: Answer) -> Collection | None:
-    """The collection that was asked; if all were, the one of most sources; of a draft, the draft's collection.
+    """Return the searched collection, or the collection of most sources; for a draft, the draft's collection.
 
-    None when there is no collection at all.
+    None without any collection.
     """
     if answer.collection is not None:
-        return _in_service(answer.collection)
+        return _find_collection_in_service(answer.collection)
     sources = [source["document"]["id"] for source in answer.sources]
     counted = Counter(Document.objects.filter(pk__in=sources).order_by("pk").values_list("collection", flat=True))
     if not counted:
         return Collection.objects.in_service().first()
-    return _in_service(Collection.objects.get(pk=counted.most_common(1)[0][0]))
+    return _find_collection_in_service(Collection.objects.get(pk=counted.most_common(1)[0][0]))
 
 
-def _in_service(collection: Collection) -> Collection:
-    """The collection itself; for the working copy of a draft, the draft's collection."""
+def _find_collection_in_service(collection: Collection) -> Collection:
+    """Return the draft's collection if this is a draft's working copy, else the collection itself."""
     draft = draft_of(collection)
     return collection if draft is None else draft.collection
 
 
 def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """The passage as one that the question should find, saved; if it was expected before, with the new grade.
+    """Save the passage as expected by the question, or update its grade.
 
     Raises: EvaluationError for a question that the documents should not answer.
     """
@@ -95,9 +95,9 @@ def expect(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> Expect
 
 
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
-    """The questions of two files in BEIR's form, whose document ids are sources of the collection.
+    """Read two files in BEIR's format whose document ids are sources of the collection.
 
-    Raises: UnreadableTestSet, which names the file and the line; also for a document that the collection lacks.
+    Raises: UnreadableTestSet, which names the file and the line, also for an unknown document.
     """
     questions = read_questions(queries, judgements)
     known = set(Document.objects.filter(collection=collection).values_list("source", flat=True))

@@ -12,22 +12,21 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# The share of the shorter one, quote or chunk, that must lie in the other.
+# The overlap must be at least this share of the shorter text, quote or chunk.
 LEAST_SHARE = 0.5
 
 
 def measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.SEARCH) -> list[EvaluationQuestion]:
-    """The questions that a run of this kind asks, oldest first, with their expected passages."""
     return list(evaluation_set.questions.measurable(kind).prefetch_related("expected_passages").order_by("pk"))
 
 
 def fingerprint(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
-    """A hash of the questions with their expectations of this kind."""
-    described = [[question.pk, question.text, *_expectations(question, kind)] for question in questions]
+    """Return a hash of the questions with their expectations of this kind."""
+    described = [[question.pk, question.text, *_describe_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
+def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
     if kind == RunKind.ANSWERS:
         return [question.expected_answer, question.expects_refusal, question.must, question.must_not, question.longest]
     passages = question.expected_passages.all()
@@ -35,7 +34,7 @@ def _expectations(question: EvaluationQuestion, kind: str) -> list[Any]:
 
 
 def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """By id, each expected passage in the collection's chunks, in the order given.
+    """Find the expected passages in the collection's chunks, by id in the order given.
 
     A passage is found by its words, wherever its document has them now, and however it is cut into chunks.
     """
@@ -57,13 +56,12 @@ def resolve(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int
 
 
 def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """By key, the document's chunks that contain the quote; empty if none does."""
     text = DocumentText.objects.filter(pk=document_id).values_list("text", flat=True).first() or ""
     places = list(Chunk.objects.filter(document=document_id).values_list("pk", "start", "end"))
     return {
         key: frozenset(
             chunk
-            for first, last in _spans(quote, text)
+            for first, last in _find_spans(quote, text)
             for chunk, start, end in places
             if min(end, last) - max(start, first) >= max(1, LEAST_SHARE * min(end - start, last - first))
         )
@@ -71,8 +69,7 @@ def _locate(document_id: int, quotes: Mapping[int, str]) -> dict[int, frozenset[
     }
 
 
-def _spans(quote: str, text: str) -> list[tuple[int, int]]:
-    """The places of the quote in the text; white space may differ."""
+def _find_spans(quote: str, text: str) -> list[tuple[int, int]]:
     words = quote.split()
     if not words:
         return []

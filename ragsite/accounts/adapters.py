@@ -1,4 +1,4 @@
-"""The site's rules for allauth: who may make an account, and whom a provider signs in."""
+"""The site's rules for allauth: sign-up, and sign-in by a provider."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class AccountAdapter(DefaultAccountAdapter):
             user = super().save_user(request, user, form, commit)
             if not invitations.accept(invitation, user):
                 raise ImmediateHttpResponse(redirect("account_signup"))
-        # The link was sent to this address or handed to its owner: nothing is left to confirm.
+        # The link reached the owner of this address, so the address is confirmed.
         self.stash_verified_email(request, invitation.email)
         return user
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        # Counting is the backend's. What a password alone does not prove is asked by the stages after it.
+        # The backend counts failures. Later stages ask for the proofs besides a password.
         request.stages_follow = True  # type: ignore[attr-defined]
 
     def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
@@ -72,14 +72,14 @@ class AccountAdapter(DefaultAccountAdapter):
                 # A passkey would outlive the account at the provider.
                 _refuse(request, "an account of the provider signs in there")
         else:
-            # Before the session begins, so that it never has rights that were taken away.
+            # The session must never have rights that were taken away.
             apply_claims(user, claims_of(sociallogin))
             user.refresh_from_db()
         return response
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
-            # A number of seconds would begin anew whenever the session is saved.
+            # A number of seconds would restart whenever the session is saved.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         response: HttpResponse = super().post_login(request, user, **options)
         return response
@@ -88,7 +88,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [_CONFIRM_SIGN_UPS if stage == _CONFIRM_EVERYBODY else stage for stage in super().get_login_stages()]
 
     def is_safe_url(self, url: str | None) -> bool:
-        # allauth's own raises on addresses that cannot be parsed.
+        # allauth's method raises on addresses that cannot be parsed.
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
@@ -105,18 +105,18 @@ class AccountAdapter(DefaultAccountAdapter):
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        # Whether the account may be made is decided in pre_social_login.
+        # pre_social_login decides.
         return True
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
         email = claims_of(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # A username in the form of an address could be that of another account, which signs in with it too.
+        # A username like an e-mail address could be another account's address, with which that account signs in.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """The person's earlier account with this address, if OIDC_JOIN_BY_EMAIL allows to join the two."""
+        """Return the older account with this address, if OIDC_JOIN_BY_EMAIL allows to join both."""
         email = claims_of(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
@@ -128,7 +128,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             user=user, email=email, defaults={"verified": True, "primary": True}
         )
         if not address.verified and is_last_local_administrator(user):
-            # allauth takes away a password whose owner never confirmed the address.
+            # allauth removes the password of an account with an unconfirmed address.
             logger.warning("%s is not joined by e-mail: it is the last administrator with a password.", user)
             return None
         return user, email
@@ -151,9 +151,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """Asks people to confirm an address that they typed themselves; one given by an administrator counts
-    as confirmed.
-    """
+    """A confirmation of addresses that people typed. An administrator's addresses count as confirmed."""
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user
@@ -164,7 +162,7 @@ class ConfirmSignUpStage(EmailVerificationStage):
 
 
 class MFAAdapter(DefaultMFAAdapter):
-    """Secrets of authenticator apps and recovery codes are encrypted with SECRET_KEY."""
+    """An adapter that encrypts secrets of authenticator apps and recovery codes with SECRET_KEY."""
 
     def encrypt(self, text: str) -> str:
         return encrypt(_PURPOSE, text)
@@ -181,6 +179,6 @@ def claims_of(sociallogin: Any) -> Claims:
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """The page does not give the reason, because it may reveal other accounts; the log does."""
+    """Log the reason. The page leaves it out, because it may reveal other accounts."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -1,4 +1,4 @@
-"""The admin: its first page and navigation. Closed without a second factor where STAFF_REQUIRES_MFA asks for one."""
+"""The admin's first page and navigation. STAFF_REQUIRES_MFA closes the admin without a second factor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.rights.reasons import why_collection, why_document
 from retrieval.rights.staff import source_collections
 
-# What curators open every day, in this order; everything else is for experts.
+# The daily work of curators, in this order. All other models are for experts.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -44,13 +44,13 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# An approved answer that expires within so many days is due.
+# Approved answers are due this number of days before they expire.
 DUE_DAYS = 14
 
 
 class AccountsAdminSite(AdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        # Called by the pages that show them.
+        # Pages that show them call the function.
         return {**super().each_context(request), "queues": queues}
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -62,7 +62,7 @@ class AccountsAdminSite(AdminSite):
                 request,
                 _("The local language model does not run; answers are quoted from the documents."),
             )
-        return super().index(request, {"waiting": _waiting(request.user), **(extra_context or {})})
+        return super().index(request, {"waiting": _list_tasks(request.user), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if super().has_permission(request) and is_missing(request.user):
@@ -74,8 +74,8 @@ class AccountsAdminSite(AdminSite):
         return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
 
     def why_view(self, request: HttpRequest) -> HttpResponse:
-        """Why somebody sees, or does not see, a collection, a document or an answer that the user may curate."""
-        subject = _subject(request.user, request.GET)
+        """Explain why an account can (not) see a collection, a document or an answer."""
+        subject = _find_subject(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
         if name:
@@ -93,7 +93,7 @@ class AccountsAdminSite(AdminSite):
         return TemplateResponse(request, "admin/why.html", context)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Two groups, daily work and the rest; for a single app, its own models."""
+        """Return two groups, daily work and the rest, or one app's models."""
         apps = super().get_app_list(request, app_label)
         if app_label is not None:
             return apps
@@ -106,7 +106,7 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django marks each model whose address stands in the page's: the dashboard's, too.
+                # Django marks models whose address is a prefix of the page's address, so also the dashboard.
                 dashboard["admin_url"] += "?"
         daily = [models.pop(name) for name in DAILY if name in models]
         groups = (("daily", _("Every day"), daily), ("expert", _("For experts"), list(models.values())))
@@ -126,8 +126,8 @@ class AccountsAdminSite(AdminSite):
 _SUBJECTS = ("document", "collection", "answer")
 
 
-def _subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
-    """The object whose visibility is explained. Raises: Http404 if the user may not curate or see it."""
+def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
+    """Return the object to explain. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None
     try:
@@ -144,10 +144,8 @@ def _subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection |
     return found
 
 
-def _waiting(user: AnyUser) -> list[tuple[str, str]]:
-    """The user's open tasks, each a sentence and an address: failures first, then unanswered questions, then due
-    reviews.
-    """
+def _list_tasks(user: AnyUser) -> list[tuple[str, str]]:
+    """Return the user's open tasks as (sentence, address): failures, then unanswered questions, then due reviews."""
     today = timezone.localdate()
     curated = Collection.objects.curated_by(user)
     documents = Document.objects.readable_by(user).filter(collection__in=curated)

@@ -1,4 +1,4 @@
-"""The rights of an account follow the claims of its provider, at each sign-in."""
+"""Rights of an account that follow the claims of its provider, at each sign-in."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from retrieval.models import CollectionGrant
 
 logger = logging.getLogger(__name__)
 
-# What an OpenID Connect provider says of a person, read from its claims.
 
 GROUP_NAME_MAX_CHARACTERS = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """``email`` is empty unless the provider has verified it. ``groups_left_out`` is true if the provider has groups
-    that it did not send, as Entra does if there are many.
+    """The claims of an OpenID Connect provider about a person.
+
+    ``email`` is empty unless verified. ``groups_left_out``: the provider did not send all groups, as Entra does if
+    there are many.
     """
 
     email: str
@@ -44,34 +45,34 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the strings "true" and "false", and the second is true to Python.
+    # Some providers send the strings "true" and "false", and "false" is true in Python.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
-    groups = _claim(userinfo, groups_claim)
+    groups = _find_claim(userinfo, groups_claim)
     if groups is None:
-        groups = _claim(id_token, groups_claim)
+        groups = _find_claim(id_token, groups_claim)
     left_out = any(groups_claim in (part.get("_claim_names") or {}) for part in (userinfo, id_token))
     return Claims(
         email=email.strip().lower() if isinstance(email, str) and is_verified else "",
-        groups=_names(groups),
+        groups=_read_names(groups),
         groups_left_out=left_out,
         is_one_subject=not userinfo or not id_token or userinfo.get("sub") == id_token.get("sub"),
     )
 
 
 def saml_claims(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, Any]:
-    """SAML attributes, each of which is a list, in the form of claims. They never mark an address as verified."""
+    """Convert SAML attributes, which are lists, to claims. Addresses are never verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
 
 def wanted_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """The names of the site's groups. With a mapping, the groups that it names and no others."""
+    """Return the names of the site's groups. A mapping admits only the groups that it names."""
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
 
-def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, or inside of others: ``realm_access.roles``."""
+def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
+    """Return a top-level claim or a nested claim such as ``realm_access.roles``."""
     if name in claims:
         return claims[name]
     value: Any = claims
@@ -80,8 +81,8 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _names(value: Any) -> frozenset[str]:
-    """The names in a list, or the one name. Keycloak writes the path of a group, which begins with a slash."""
+def _read_names(value: Any) -> frozenset[str]:
+    """Return the names without the slash at the beginning of Keycloak's group paths."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(
         name
@@ -91,7 +92,7 @@ def _names(value: Any) -> frozenset[str]:
 
 
 def local_administrators() -> QuerySet[Any]:
-    """Superusers who can sign in with a password, even if the provider fails."""
+    """Return superusers with a usable password, who can sign in even if the provider fails."""
     users = get_user_model()._default_manager
     unusable = {"password__startswith": UNUSABLE_PASSWORD_PREFIX}
     return users.filter(is_active=True, is_superuser=True).exclude(password="").exclude(**unusable)
@@ -103,8 +104,9 @@ def is_last_local_administrator(user: User) -> bool:
 
 
 def is_forgotten(user: User) -> bool:
-    """Whether the account is opened only by the provider, which has not done so for OIDC_KEY_DAYS: the site is not told
-    when the provider removes a person.
+    """Return whether only the provider opens the account, and has not done so for OIDC_KEY_DAYS.
+
+    Providers do not report a removed person.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -114,9 +116,9 @@ def is_forgotten(user: User) -> bool:
 
 
 def apply_claims(user: User, claims: Claims) -> None:
-    """Give ``user`` what the claims say, and take away what earlier claims gave and these do not."""
+    """Give ``user`` the claimed rights, and remove rights of earlier claims that these lack."""
     with transaction.atomic():
-        # Superusers too, so that two of them cannot both be taken for not the last.
+        # Locking all superusers prevents that two of them lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -127,7 +129,7 @@ def apply_claims(user: User, claims: Claims) -> None:
 def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
     if claims.groups_left_out:
         logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
-    wanted = _groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
+    wanted = _find_groups(wanted_groups(claims.groups, settings.OIDC_GROUPS))
     had = set(user.groups.all())
     came_from_claims = set(given.groups.all())
     user.groups.add(*(wanted - had))
@@ -135,11 +137,11 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
     given.groups.set((wanted - had) | (came_from_claims & wanted))
 
 
-def _groups(names: frozenset[str]) -> set[Group]:
-    """Groups by their names, made where there are none.
+def _find_groups(names: frozenset[str]) -> set[Group]:
+    """Return the groups with these names, creating missing groups.
 
-    A group with permissions, or one that changes collections, is given only when OIDC_GROUPS names it: whoever may
-    name groups at the provider must not be able to choose permissions here.
+    Unless OIDC_GROUPS is set, groups with permissions or with a managing role in a collection are left out: the
+    provider's names must not choose permissions here.
     """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
@@ -151,7 +153,7 @@ def _groups(names: frozenset[str]) -> set[Group]:
 
 
 def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
-    # No group has an empty name, so that a setting that is empty names nobody.
+    # No group has an empty name, so an empty setting matches no group.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:
         user.is_staff = given.is_staff = True

@@ -34,7 +34,7 @@ class SignInForm(LoginForm):
             field.widget.attrs.pop("placeholder", None)
 
     def add_prefix(self, field_name: str) -> str:
-        # The name that the admin's page and programs use.
+        # The admin's page and programs use this name.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
 
@@ -45,7 +45,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.pending(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # Django then takes the initial value, whatever was sent.
+            # Django then ignores the sent value.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -59,7 +59,7 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # A new password must not open what is signed in to elsewhere.
+        # A new password must not open an account that signs in elsewhere.
         self.users = [
             user
             for user in users_with(email)
@@ -69,9 +69,7 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password that offers to revoke what a password does not open: the account's API keys, and the
-    programs that were let in.
-    """
+    """A form for a new password that offers to revoke the account's API keys and connected programs."""
 
     user: User | None
 
@@ -111,7 +109,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """Counts wrong codes as wrong passwords are counted, in the database and for all processes."""
+    """A form that counts wrong codes like wrong passwords, in the database for all processes."""
 
     user: User
 

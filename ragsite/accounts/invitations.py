@@ -15,25 +15,23 @@ SESSION_KEY = "invitation"
 
 
 def find(token: str) -> Invitation | None:
-    """The open invitation that a link belongs to."""
-    return _open().filter(token_hash=digest_of(token)).first()
+    return _find_open().filter(token_hash=digest_of(token)).first()
 
 
 def pending(request: HttpRequest | None) -> Invitation | None:
-    """The open invitation whose link this visitor followed."""
     pk = request.session.get(SESSION_KEY) if request is not None else None
-    return _open().filter(pk=pk).first() if pk is not None else None
+    return _find_open().filter(pk=pk).first() if pk is not None else None
 
 
 def accept(invitation: Invitation, user: User) -> bool:
-    """Mark the invitation as used and give its groups. False if it was used, withdrawn or expired meanwhile."""
-    if not _open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
+    """Mark the invitation as used and give its groups. Return False if it is no longer open."""
+    if not _find_open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False
     user.groups.add(*invitation.groups.all())
     return True
 
 
-def _open() -> QuerySet[Invitation]:
+def _find_open() -> QuerySet[Invitation]:
     if settings.SIGN_UP == "off" or not settings.LOCAL_PASSWORDS:
         return Invitation.objects.none()
     return Invitation.objects.filter(accepted_at=None, expires_at__gt=timezone.now())

@@ -1,4 +1,4 @@
-"""API keys: issued, recognised, and limited in rate. A key is shown to its owner once; the site keeps its SHA-256."""
+"""API keys: issue, authentication and rate limits. The owner sees a key once; the site stores its SHA-256."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ PLACEHOLDERS = frozenset(
         *("no-key", "no-key-required", "ollama", "sk-no-key", "sk-no-key-required"),
     ]
 )
-"""What clients of OpenAI's protocol send where they demand a key and none is needed. Any other unknown key is refused:
-the owner of a mistyped or withdrawn one must not ask fewer documents than expected without notice."""
+"""Clients of OpenAI's protocol that demand a key send these if none is needed. Any other unknown key is refused: the
+owner of a mistyped or withdrawn key must notice that fewer documents are searched."""
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# Of 62 letters and digits: 256 random bits.
+# 62 letters and digits: 256 random bits.
 SECRET_CHARACTERS = 43
 
 
 def digest_of(secret: str) -> str:
-    """What is stored of a secret. It is random and long, so that no salt and no slow hash is needed."""
+    """Return the stored form. A secret is random and long, so it needs no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ def issue_key(
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """A new key of ``user`` with its ``secret``. With ``collections`` it is limited to those that the user may read."""
+    """Create a key of ``user`` with its ``secret``. ``collections`` limits it, within the user's rights."""
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key = ApiKey.objects.create(
@@ -74,12 +74,11 @@ def issue_key(
     return key
 
 
-# The time of the last use is written when the stored one is older than this.
 LAST_USE_KEPT_FOR = timedelta(minutes=1)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """The user whose key is sent as `Authorization: Bearer KEY`, or `Token KEY`, with the key's limits upon them.
+    """Authentication by `Authorization: Bearer KEY` or `Token KEY`, with the key's limits.
 
     ``is_only``: other credentials are refused, and a placeholder is no key.
     """
@@ -98,14 +97,16 @@ class KeyAuthentication(BaseAuthentication):
         return self.authenticate_key(request, secret.strip())
 
     def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
-        """The user and the key. Raises: AuthenticationFailed for a key that is unknown, revoked or expired, and for an
-        inactive user; SignInRefused, before the lookup, if the address sent too many such keys.
+        """Return the user and the key.
+
+        Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused,
+        before the lookup, if the address sent too many bad keys.
         """
         caller = sign_in_limits.caller_of(request, secret, is_name=False)
         allowance = sign_in_limits.token_allowance(caller)
         sign_in_limits.refuse(allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=digest_of(secret)).first()
-        refusal = "This API key is not known." if key is None else _refusal(key)
+        refusal = "This API key is not known." if key is None else _find_refusal(key)
         if key is None or refusal:
             sign_in_limits.count_token_failure(caller)
             raise AuthenticationFailed(refusal)
@@ -116,16 +117,14 @@ class KeyAuthentication(BaseAuthentication):
         return key.user, key
 
     def limits_now(self, public_id: str) -> KeyLimits | None:
-        """The present limits of a key; None if it is refused by now."""
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
-        return None if key is None or _refusal(key) else key.limits()
+        return None if key is None or _find_refusal(key) else key.limits()
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
 
-def _refusal(key: ApiKey) -> str:
-    """Why the key is refused; empty if it is accepted."""
+def _find_refusal(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "This API key was revoked."
     if key.is_expired:
@@ -157,7 +156,7 @@ class KeyRateThrottle(CountedTogether):
     """The key's own rate, in addition to the limits for every account."""
 
     def __init__(self) -> None:
-        """The rate is known when the request is."""
+        """Set no rate: it comes with the request."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         if not isinstance(request.auth, ApiKey) or not request.auth.rate:

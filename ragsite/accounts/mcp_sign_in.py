@@ -1,7 +1,7 @@
-"""Programs at /mcp that people let in by signing in (OAuth 2.1), in place of a key that they copy.
+"""Programs at /mcp that people connect by signing in (OAuth 2.1), instead of copying a key.
 
-allauth's provider registers the programs, asks the person, and issues the tokens; this module limits their rights. A
-token has the person's own rights, narrowed to the scopes, at /mcp alone.
+allauth's provider registers programs, asks the person, and issues tokens. A token has the person's own rights, narrowed
+to the scopes, only at /mcp.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ logger = logging.getLogger(__name__)
 SCOPES = (Scope.SEARCH, Scope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
-# The rest of what a program says of itself is not read, and not kept.
+# Other metadata of a program is neither read nor stored.
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# A browser runs or reads these itself, instead of handing them to the program.
+# A browser runs or reads these addresses itself, instead of passing them to the program.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
 
 class Adapter(DefaultOIDCAdapter):
     def generate_client_secret(self) -> str:
-        """Return a secret without signs that programs percent-encode before they send them (RFC 6749, 2.3.1)."""
+        """Return a secret without characters that programs percent-encode (RFC 6749, 2.3.1)."""
         return secrets.token_urlsafe(48)
 
     scope_display = {
@@ -73,7 +73,7 @@ class Adapter(DefaultOIDCAdapter):
     }
 
     def validate_client_registration(self, *, client: Client, **_options: Any) -> None:
-        """Raises: ValidationError for a program that wants more than to be let in, or codes sent in the clear."""
+        """Refuse other grants, and redirect addresses that send codes unencrypted. Raises: ValidationError."""
         if not _GRANTS.issuperset(client.get_grant_types()) or client.get_response_types() != ["code"]:
             raise ValidationError("Programs are let in by the authorization code grant alone.")
         for address in map(urlsplit, client.get_redirect_uris()):
@@ -89,16 +89,14 @@ class Adapter(DefaultOIDCAdapter):
 
 
 class AuthorizationView(views.AuthorizationView):
-    """The page that asks whether the program is let in."""
-
     template_name = "account/let_in.html"
 
     def get(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
-        """Raises: BadRequest before anything is sent to an address that is not the program's."""
+        """Show the page. Raises: BadRequest before a redirect to an address that is not the program's."""
         address = request.GET.get("redirect_uri", "")
         client = Client.objects.filter(pk=request.GET.get("client_id", "")).first()
         own = client.get_redirect_uris() if client and urlsplit(address).scheme not in _REFUSED_SCHEMES else []
-        # Reading the port raises ValueError for one that is no number.
+        # Reading an invalid port raises ValueError.
         if not is_redirect_uri_allowed(address, own, False) or urlsplit(address).port == 0:
             raise BadRequest("The program is not known, or the address is none of its own.")
         get_resources(request)
@@ -117,7 +115,7 @@ class AuthorizationView(views.AuthorizationView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
         response: HttpResponseBase = super().dispatch(request, *args, **options)
-        # Its form leads on to the program.
+        # The form redirects to the program.
         response._csp_replace = {"form-action": None}  # type: ignore[attr-defined]
         return response
 
@@ -129,13 +127,13 @@ class AuthorizationView(views.AuthorizationView):
 class TokenView(views.TokenView):
     @transaction.atomic
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Issue tokens, once for a code and once for a refresh token, also when requests come at the same time.
+        """Issue tokens once per code and once per refresh token, also for simultaneous requests.
 
-        A code that is used again revokes the tokens that were issued for it, and those that followed them.
+        A reused code revokes the tokens issued for it and their successors.
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
-            # Of several requests with one token, the later ones find it replaced.
+            # The lock makes later requests with the same token find it replaced.
             hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
             Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
             answer = super().post(request)
@@ -143,7 +141,7 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # The code is valid for a minute. A stranger who finds it days later cannot sign the program out.
+            # A code is valid for a minute. After a day, a found code can no longer disconnect the program.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:
@@ -166,13 +164,13 @@ class RegistrationView(views.ClientRegistrationView):
             return None
         said = super()._get_client_metadata() or {}
         kept = {name: said[name] for name in _KEPT if name in said}
-        # allauth would read JSON in a text again.
+        # allauth would parse JSON inside a text again.
         lists = (kept.get(name, []) for name in ("redirect_uris", "grant_types", "response_types"))
         return kept if all(isinstance(each, list) for each in lists) else None
 
 
 def server_metadata(request: HttpRequest) -> JsonResponse:
-    """Return the addresses and abilities of the server that lets programs in (RFC 8414)."""
+    """Return the addresses and abilities of the authorization server (RFC 8414)."""
     names = {"authorization": "authorization", "token": "token", "revocation": "revoke"}
     names["registration"] = "client_registration"
     metadata = {
@@ -187,8 +185,8 @@ def server_metadata(request: HttpRequest) -> JsonResponse:
     return JsonResponse(metadata, headers={"Access-Control-Allow-Origin": "*"})
 
 
-def _guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return the view, with 400 for text that the libraries and PostgreSQL cannot read, such as NUL or `http://[`."""
+def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Answer 400 to text that the libraries and PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
     def guarded(request: HttpRequest) -> HttpResponseBase:
@@ -204,21 +202,20 @@ def _guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespons
 
 @receiver(sweeping, dispatch_uid="ragsite.forget_programs")
 def forget_programs(**_options: Any) -> None:
-    """Delete tokens that have expired, and registrations of programs that no person has let in for a day."""
+    """Delete expired tokens, and registrations of programs that no person has connected for a day."""
     Token.objects.expired().delete()
     long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
 def programs_of(user: User) -> QuerySet[Client]:
-    """The programs that the user has let in, by name; ``used_at`` is when the newest token of each was issued."""
+    """Return the user's programs by name; ``used_at`` is the issue time of the newest token."""
     let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
     programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
     return programs
 
 
 def revoke_for(user: User, client_id: str) -> None:
-    """Refuse the program to the user from its next request on."""
     if Token.objects.filter(user=user, client_id=client_id).delete()[0]:
         record("program.revoked", user, client=client_id)
 
@@ -231,8 +228,6 @@ def revoke_program(request: HttpRequest, client_id: str) -> HttpResponse:
 
 
 class TokenOrKey(KeyAuthentication):
-    """The user whose key is sent, or who has let the program in."""
-
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         secret = request.headers.get("Authorization", "").partition(" ")[2]
         found = TokenAuthentication().authenticate(request) if secret and not secret.startswith(PREFIX) else None
@@ -246,7 +241,7 @@ class TokenOrKey(KeyAuthentication):
 
 
 class SignedInMcpView(McpView):
-    """As McpView, but anonymous requests are refused, so that programs offer to sign in."""
+    """McpView without anonymous requests, so that programs offer to sign in."""
 
     permission_classes = [IsAuthenticated]
 
@@ -255,17 +250,16 @@ class SignedInMcpView(McpView):
 
 
 _pages = [
-    path("authorize", _guarded(AuthorizationView.as_view()), name="authorization"),
-    path("api/token", _guarded(TokenView.as_view()), name="token"),
-    path("api/revoke", _guarded(views.revoke), name="revoke"),
-    path("api/clients", _guarded(RegistrationView.as_view()), name="client_registration"),
+    path("authorize", _guard(AuthorizationView.as_view()), name="authorization"),
+    path("api/token", _guard(TokenView.as_view()), name="token"),
+    path("api/revoke", _guard(views.revoke), name="revoke"),
+    path("api/clients", _guard(RegistrationView.as_view()), name="client_registration"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),
     path("mcp/", SignedInMcpView.as_view()),
     path("accounts/programs/<slug:client_id>/revoke/", revoke_program, name="account_program_revoke"),
-    # Programs look for the first; some look for the address of OpenID Connect alone.
+    # Programs look for the first address; some look only for OpenID Connect's.
     re_path(r"^\.well-known/(?:oauth-authorization-server(?:/mcp)?|openid-configuration)/?$", server_metadata),
-    # allauth names its addresses so.
     path("identity/o/", include(([path("", include((_pages, "oidc")))], "idp"))),
 ]

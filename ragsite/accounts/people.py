@@ -1,4 +1,4 @@
-"""A person's data: all that the site keeps, as JSON; and its erasure, with what remains without the name."""
+"""A person's data: the complete export as JSON, and the erasure, which keeps the rest without the name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from ragsite.operations.audit_log import as_json, person_of, record
 
 
 def person_file(user: User, name: str) -> JsonResponse:
-    """All that is kept about the person, as a file to download; the audit log records it."""
     record("person.exported", user)
     attachment = {"Content-Disposition": f'attachment; filename="{name}"'}
     options = {"indent": 2, "ensure_ascii": False}
@@ -45,10 +44,10 @@ def person_as_json(user: User) -> dict[str, Any]:
             "last_sign_in": user.last_login,
             "groups": sorted(group.name for group in user.groups.all()),
         },
-        "email_addresses": _rows(EmailAddress, user, "email", "verified", "primary"),
-        "single_sign_on": _rows(SocialAccount, user, "provider", "uid", "extra_data"),
-        "second_factors": _rows(Authenticator, user, "type"),
-        "api_keys": _rows(
+        "email_addresses": _list_rows(EmailAddress, user, "email", "verified", "primary"),
+        "single_sign_on": _list_rows(SocialAccount, user, "provider", "uid", "extra_data"),
+        "second_factors": _list_rows(Authenticator, user, "type"),
+        "api_keys": _list_rows(
             ApiKey,
             user,
             "name",
@@ -59,24 +58,26 @@ def person_as_json(user: User) -> dict[str, Any]:
             last_used=F("last_used_at"),
             revoked=F("revoked_at"),
         ),
-        "conversations": [_conversation(conversation, user) for conversation in conversations],
-        "audit_log": [_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")],
+        "conversations": [_describe_conversation(conversation, user) for conversation in conversations],
+        "audit_log": [
+            _describe_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")
+        ],
     }
 
 
-def _entry(entry: AuditEntry, user: User) -> dict[str, Any]:
-    """An entry about the person, without the names of others and of documents."""
+def _describe_entry(entry: AuditEntry, user: User) -> dict[str, Any]:
+    """Return an entry about the person, without the names of others and of documents."""
     told = as_json(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}
     return told
 
 
-def _rows(model: type[Model], user: User, *names: str, **renamed: F) -> list[dict[str, Any]]:
+def _list_rows(model: type[Model], user: User, *names: str, **renamed: F) -> list[dict[str, Any]]:
     return list(model._default_manager.filter(user=user).order_by("pk").values(*names, **renamed))
 
 
-def _conversation(conversation: Conversation, user: User) -> dict[str, Any]:
+def _describe_conversation(conversation: Conversation, user: User) -> dict[str, Any]:
     answers = list(conversation.answers.all())
     withheld = withheld_from(user, answers)
     return {
@@ -84,12 +85,12 @@ def _conversation(conversation: Conversation, user: User) -> dict[str, Any]:
         "title": withheld_message() if withheld else conversation.title,
         "started": conversation.created_at,
         "is_shared": conversation.share_token is not None,
-        "answers": [_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
+        "answers": [_describe_answer(answer, is_withheld=answer.pk in withheld) for answer in answers],
     }
 
 
-def _answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
-    """Without the text if the person may no longer read the documents that it came from."""
+def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, Any]:
+    """Return the answer, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),
@@ -111,12 +112,9 @@ class LastAdministrator(Exception):
 
 @transaction.atomic
 def erase_person(user: User) -> None:
-    """Delete the account and personal data, and replace the name in the audit log.
-
-    Raises: LastAdministrator.
-    """
+    """Delete the account and personal data, and replace the name in the audit log. Raises: LastAdministrator."""
     users = get_user_model()._default_manager
-    # Locked, so that two administrators cannot erase each other at the same time.
+    # The lock prevents two administrators from erasing each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -10,13 +10,13 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# Superusers alone see keys of the API, and webhooks, whose deliveries contain questions about any collection.
+# Only superusers see API keys and webhooks: deliveries contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery")
-# What each role may do, and with which models. What it sees of them is decided by the rights in collections.
+# Permissions by role and model. Rights in collections decide which rows a role sees.
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {
         _ALL: "retrieval.document retrieval.source chat.approvedanswer",
-        # Whoever adds a collection manages it, by a grant.
+        # The creator of a collection manages it by a grant.
         "view add": "retrieval.collection",
         "view change": "retrieval.chunk",
         "view add change": "retrieval.draft chat.collectioninstructions",
@@ -36,19 +36,16 @@ ROLES: dict[str, dict[str, str]] = {
 
 
 def create_roles(**_options: Any) -> None:
-    """Create the missing groups with their permissions; existing groups are not changed.
-
-    Runs only after all apps have their tables: before, a group would lack some of its permissions.
-    """
+    """Create missing groups with their permissions, once all apps have tables: before, permissions are missing."""
     if not Permission.objects.filter(content_type__app_label="evaluation").exists():
         return
     for name, rights in ROLES.items():
         group, is_new = Group.objects.get_or_create(name=name)
         if is_new:
-            group.permissions.set(Permission.objects.filter(_find(rights)))
+            group.permissions.set(Permission.objects.filter(_find_permissions(rights)))
 
 
-def _find(rights: dict[str, str]) -> Q:
+def _find_permissions(rights: dict[str, str]) -> Q:
     named = Q(pk__in=[])
     for actions, models in rights.items():
         for action, model in product(actions.split(), models.split()):

@@ -23,30 +23,29 @@ from ragsite.accounts.sign_in_limits import refuse
 
 
 class LimitedBackend(ModelBackend):
-    """Django's backend with limits. A sign-in over a limit is refused before the password is hashed.
+    """Django's backend with limits, which refuses a sign-in over a limit before hashing the password.
 
-    A wrong password raises PermissionDenied, because the next backend in the settings, which is kept for old sessions,
-    would hash it again.
+    A wrong password raises PermissionDenied: the next backend, which exists for old sessions, would hash it again.
     """
 
     def authenticate(
         self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> Any:
-        """The user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
+        """Return the user. Raises: PermissionDenied for wrong credentials; SignInRefused over a limit."""
         username = username if username is not None else kwargs.get(get_user_model().USERNAME_FIELD)
         if username is None or password is None:
             return None
         if request is None:
-            # Without an address no failures could be counted.
+            # Failures cannot be counted without an address.
             raise PermissionDenied
-        username = _username_of(username)
+        username = _find_username(username)
         caller = sign_in_limits.caller_of(request, username)
-        allowance = _allowance_of(caller)
+        allowance = _check_allowance(caller)
         refuse(sign_in_limits.account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
                 # The caller may have reached the limit while waiting for the slot.
-                allowance = _allowance_of(caller)
+                allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
                     sign_in_limits.count_failure(caller)
@@ -62,7 +61,7 @@ class LimitedBackend(ModelBackend):
         if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
-            # HTTP Basic begins no session, so no signal of Django is sent.
+            # HTTP Basic begins no session, so Django sends no signal.
             tell("sign_in.basic", user)
         return user
 
@@ -72,15 +71,14 @@ class LimitedBackend(ModelBackend):
         return await sync_to_async(self.authenticate)(request, username=username, password=password, **kwargs)
 
 
-def _allowance_of(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
-    """Raises: SignInRefused for a caller over a limit."""
+def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
     allowance = sign_in_limits.password_allowance(caller)
     refuse(allowance.wait_seconds, "failures")
     return allowance
 
 
 def may_use_password(user: User) -> bool:
-    """Without LOCAL_PASSWORDS superusers alone may, so that the site can be administered when the provider fails."""
+    """Allow passwords by LOCAL_PASSWORDS, and always for superusers, who must get in if the provider fails."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -89,12 +87,11 @@ def has_second_factor(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def is_missing(user: AnyUser) -> bool:
-    """Whether this member of the staff must set up a second factor before the admin opens."""
     return bool(settings.STAFF_REQUIRES_MFA and user.is_staff and not has_second_factor(user))
 
 
 def programs_let_in(user: User) -> Any:
-    """The programs that the user has let in, by name. Without MCP_SIGN_IN there are none, nor their tables."""
+    """Return the user's connected programs by name. The tables exist only with MCP_SIGN_IN."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import programs_of
@@ -103,12 +100,11 @@ def programs_let_in(user: User) -> Any:
 
 
 def is_password_enough(user: AbstractBaseUser) -> bool:
-    """Whether the right password alone proves who signs in: no second factor, and no address left to confirm."""
     return not has_second_factor(user) and not EmailAddress.objects.filter(user_id=user.pk, verified=False).exists()
 
 
-def _username_of(name: str) -> str:
-    """The username of the account whose name or e-mail address this is, so that failures with both count as one."""
+def _find_username(name: str) -> str:
+    """Return the username for a name or e-mail address, so that failures with both count together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

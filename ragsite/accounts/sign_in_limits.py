@@ -1,8 +1,8 @@
 """Limits on failed sign-ins, counted by account and by address.
 
 An account at one address is refused after few failures, an address alone after more. An account alone is slowed and
-never refused, so that nobody can lock its owner out. At an address where the account has signed in before, only the
-first limit holds.
+never refused, so that strangers cannot lock its owner out. Only the first limit applies at an address where the account
+has signed in before.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ TOKEN_FAILURES = 30
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# How long to wait for the right to compute a hash, which takes some tenths of a second.
+# The wait for a slot to compute a hash, which takes some tenths of a second.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One hash at a time leaves the other processors to the pages. A second slot serves accounts at a known address.
+# One hash at a time leaves the other processors to the pages. Accounts at a known address have a second slot.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = counter(
@@ -66,8 +66,6 @@ _COUNT = """
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who tries to sign in: the name or token that was sent, and the address it came from."""
-
     address: str
     secret: str
 
@@ -79,8 +77,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """``wait_seconds`` is 0 if the caller may try now. ``is_known``: the account or token has succeeded at this address
-    before. ``is_clean``: a success changes no row, because there are no failures to delete and the address is known.
+    """The limits of a caller.
+
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success changes no row, because
+    there are no failures and the address is known.
     """
 
     wait_seconds: int
@@ -89,33 +89,31 @@ class Allowance:
 
 
 def caller_of(request: Any, secret: str, *, is_name: bool = True) -> Caller:
-    """``secret`` is a user's name, whose capitals do not count, or a token."""
     return Caller(address_of(request), secret.casefold() if is_name else secret)
 
 
 def password_allowance(caller: Caller) -> Allowance:
-    """Whether the caller may try a password. Costs one query and no hash."""
+    """Return whether the caller may try a password. It costs one query and no hash."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
     return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
 def token_allowance(caller: Caller) -> Allowance:
-    """Whether the caller may try a token. One that has succeeded at this address before always may."""
+    """Return whether the caller may try a token. A token that succeeded at this address always may."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def code_wait(caller: Caller) -> int:
-    """Seconds until the next attempt at a second factor.
+    """Return the seconds until the next attempt at a second factor.
 
-    Failures are counted for the account at all addresses. Whoever gets here knows the password, so a stranger cannot
-    lock the owner out.
+    Failures count for the account at all addresses: only a caller with the password can lock the owner out.
     """
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
 def account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Seconds until the next sign-in to an account that is attacked from many addresses; 0 if this one may go on."""
+    """Return the seconds until the next sign-in to an account attacked from many addresses, or 0."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
@@ -123,11 +121,10 @@ def account_wait(caller: Caller, *, is_known: bool) -> int:
     if is_known or not account.exists():
         return 0
     may_pass = Q(admitted_at=None) | Q(admitted_at__lte=now - ACCOUNT_PAUSE)
-    return 0 if account.filter(may_pass).update(admitted_at=now) else _seconds(ACCOUNT_PAUSE)
+    return 0 if account.filter(may_pass).update(admitted_at=now) else _round_up_seconds(ACCOUNT_PAUSE)
 
 
 def count_failure(caller: Caller) -> None:
-    """Count a wrong password against the account, the address, and both together."""
     for kind, limit in (
         (Kind.PAIR, settings.SIGN_IN_FAILURES),
         (Kind.ADDRESS, ADDRESS_FAILURES),
@@ -137,7 +134,7 @@ def count_failure(caller: Caller) -> None:
 
 
 def count_busy(caller: Caller) -> None:
-    """Count a password that was not checked because too many others were, so that floods are refused, too."""
+    """Count a password that was not checked because the site was busy, so that floods are refused."""
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 
@@ -147,7 +144,7 @@ def count_token_failure(caller: Caller) -> None:
 
 
 def count_success(caller: Caller) -> None:
-    """Remember that the account or token succeeded at this address, and delete the account's failures here."""
+    """Store that the account or token succeeded at this address, and delete its failures here."""
     forget_failures(caller)
     known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
     SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
@@ -158,7 +155,6 @@ def forget_failures(caller: Caller) -> None:
 
 
 def forget_old() -> int:
-    """Delete expired rows. Returns their number."""
     now = timezone.now()
     old = Q(since__lte=now - WINDOW) & ~Q(kind=Kind.KNOWN) | Q(since__lte=now - KNOWN_FOR)
     return SignInCount.objects.filter(old).delete()[0]
@@ -171,7 +167,7 @@ def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_know
     known = counted.get(Kind.KNOWN)
     is_known = known is not None and known.since > now - KNOWN_FOR
     waits = [
-        _seconds(row.since + WINDOW - now)
+        _round_up_seconds(row.since + WINDOW - now)
         for kind, limit in limits.items()
         if (row := counted.get(kind)) is not None
         and row.failures >= limit
@@ -191,15 +187,15 @@ def _count(caller: Caller, kind: Kind, limit: int) -> None:
         logger.warning("Signing in failed %d times from %s; limited by %s.", failures, caller.address, kind.value)
 
 
-def _seconds(duration: timedelta) -> int:
+def _round_up_seconds(duration: timedelta) -> int:
     return max(1, math.ceil(duration.total_seconds()))
 
 
 class SignInRefused(Throttled):
-    """The sign-in is refused unread; ``wait`` seconds later it may be tried again."""
+    """The sign-in is refused unread; it may be tried again after ``wait`` seconds."""
 
     def __init__(self, wait_seconds: int, sentence: str) -> None:
-        # Not by DRF's own, which says the seconds once more.
+        # DRF's own initializer would repeat the seconds.
         APIException.__init__(self, sentence)
         self.wait = wait_seconds
 
@@ -211,7 +207,7 @@ class SignInBusy(SignInRefused):
 
 
 def refuse(wait_seconds: int, reason: str) -> None:
-    """Raises: SignInRefused when the caller must wait. ``reason`` is the label in the metrics."""
+    """Raise SignInRefused if the caller must wait. ``reason`` is a metric's label."""
     if wait_seconds:
         REFUSALS.labels(reason=reason).inc()
         minutes = math.ceil(wait_seconds / 60)
@@ -225,7 +221,7 @@ def refuse(wait_seconds: int, reason: str) -> None:
 
 @contextmanager
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
-    """One password hash at a time. ``is_known``: the account has signed in at this address before.
+    """Run one password hash at a time. ``is_known``: the account has signed in at this address.
 
     Raises: SignInBusy if no slot becomes free within WAIT_SECONDS.
     """

@@ -1,5 +1,7 @@
-"""The pages of accounts. The site's own come before allauth's at the same addresses: accounts keep one e-mail address,
-which no page changes, and are joined to a provider by no page.
+"""The pages of accounts.
+
+The site's pages come before allauth's at the same addresses: no page changes an account's one e-mail address, or joins
+an account to a provider.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="account_overview"),
     path("login/", views.SignInView.as_view(), name="account_login"),
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
-    # allauth's pages link here for a new confirmation, which is sent at the next attempt to sign in.
+    # allauth's pages link here for a new confirmation mail. The next sign-in sends it.
     path("email/", RedirectView.as_view(pattern_name="account_overview"), name="account_email"),
     path("password/set/", views.password_elsewhere, name="account_set_password"),
     path("password/reset/", views.PasswordResetView.as_view(), name="account_reset_password"),

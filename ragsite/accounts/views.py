@@ -60,7 +60,6 @@ class PasswordResetView(views.PasswordResetView):
 
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
-    """The account of the one who asks."""
     user = account_of(request)
     return render(
         request,
@@ -77,12 +76,11 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def password_elsewhere(request: HttpRequest) -> HttpResponse:
-    """For accounts without a password here: none is set, because the provider keeps it."""
     return render(request, "account/password_elsewhere.html", {"provider": settings.OIDC_NAME})
 
 
-def _with_provider(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A sign-in page with an error, if the provider does not answer or sends an invalid response."""
+def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Show an error page if the provider does not answer or sends an invalid response."""
 
     @wraps(view)
     def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -95,12 +93,12 @@ def _with_provider(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
     return asked
 
 
-sso_login = _with_provider(openid_connect.login)
-sso_callback = _with_provider(openid_connect.callback)
+sso_login = _catch_provider_errors(openid_connect.login)
+sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Remember the invitation and redirect, so that its address does not appear in the log lines of later requests."""
+    """Store the invitation in the session and redirect, so that later log lines lack its address."""
     found = invitations.find(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)
@@ -110,12 +108,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     return redirect("account_signup")
 
 
-# Keys ----------------------------------------------------------------------------------------------------------------
-
-
 class KeyForm(forms.Form):
-    """A new key of one's own."""
-
     name = forms.CharField(label=_("Name"), max_length=100, help_text=_("What you will use it for, and where."))
     scopes = forms.MultipleChoiceField(
         label=_("What it may do"),
@@ -158,7 +151,6 @@ class KeyForm(forms.Form):
 @sensitive_variables("issued")
 @require_http_methods(["GET", "POST"])
 def keys(request: HttpRequest) -> HttpResponse:
-    """A person's own keys, and the form that makes one."""
     assert request.user.is_authenticated
     form = KeyForm(request.POST or None, user=request.user)
     issued = None
@@ -174,7 +166,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).prefetch_related("collections")
-    # The key is in this response and nowhere else: after a redirect it could not be shown.
+    # Only this response contains the key: a redirect could not show it.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 
@@ -185,11 +177,8 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
     return redirect("account_keys")
 
 
-# A person's data -----------------------------------------------------------------------------------------------------
-
-
 class EraseForm(forms.Form):
-    """The account's name must be typed, to prevent erasing by mistake."""
+    """A form in which the account's name prevents accidental erasure."""
 
     name = forms.CharField(label=_("Your account's name, to confirm"))
 
@@ -208,7 +197,6 @@ class EraseForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "POST"])
 def data(request: HttpRequest) -> HttpResponse:
-    """What is kept, and the form that erases it."""
     form = EraseForm(request.POST or None, user=account_of(request))
     if request.method == "POST" and form.is_valid():
         try:

@@ -1,6 +1,4 @@
-"""Refusals outside the API's views, in the form that the caller reads: JSON under /api/ and at /mcp, OpenAI's under
-/v1/, else a page. API views give theirs that form themselves.
-"""
+"""Refusals outside the API's views: JSON under /api/ and at /mcp, OpenAI's format under /v1/, else a page."""
 
 from __future__ import annotations
 
@@ -26,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 
 def refusal(path: str, status: int, sentence: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """The refusal of a request to ``path``: as JSON, or ``page()`` where people read pages."""
     if path.startswith(("/api/", "/mcp")):
         return JsonResponse({"detail": sentence}, status=status)
     if path.startswith("/v1/"):
@@ -52,16 +49,14 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     if disk.is_disk_full(sys.exc_info()[1]):
-        # Met outside a view: by a session or an upload that could not be kept, say.
+        # A session or an upload can meet a full disk outside a view.
         return disk_full(request)
     sentence = _("Something went wrong. The fault is ours, and it has been noted. Try again in a minute.")
     return refusal(request.path_info, 500, sentence, lambda: defaults.server_error(request))
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """Turns errors of pages and the admin into responses: a full disk, files or a part of the database that cannot be
-    reached, and a limit on signing in. API views do so themselves.
-    """
+    """A middleware that turns errors of pages and the admin into responses. API views do so themselves."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, FilesUnavailable):

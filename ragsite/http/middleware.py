@@ -1,7 +1,7 @@
-"""Static files on the event loop, and sizes of request bodies.
+"""Static files on the event loop, and limits of request bodies.
 
-Django writes a whole body to a temporary file before any view decides, and takes one without `Content-Length` (sent in
-chunks) for empty.
+Django writes a whole body to a temporary file before any view runs, and takes a chunked body, which has no
+`Content-Length`, for empty.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class BodyTooLong(Exception):
-    """A request body is longer than it may be; ``limit`` in bytes."""
+    """A request body is longer than ``limit`` bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"The request is larger than {limit // 2**20} MiB.")
 
 
 def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
-    """``receive``, which stops a body that becomes too long.
+    """Wrap ``receive`` so that it stops a body that becomes too long.
 
-    Raises: BodyTooLong, at once when `Content-Length` says so, otherwise from the returned function.
+    Raises: BodyTooLong, at once if `Content-Length` shows it, otherwise from the returned function.
     """
-    # Requests with files may be larger.
-    has_files = _value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
+    has_files = _find_value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
     limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    declared = _value(headers, b"content-length")
+    declared = _find_value(headers, b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise BodyTooLong(limit)
     received = 0
@@ -58,8 +57,7 @@ def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
 
 
 def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str, Any]:
-    """``scope`` with the length of ``body`` in its headers, if it came in chunks and therefore had none."""
-    if not _value(scope["headers"], b"transfer-encoding"):
+    if not _find_value(scope["headers"], b"transfer-encoding"):
         return scope
     length = body.seek(0, SEEK_END)
     body.seek(0)
@@ -67,11 +65,11 @@ def add_content_length(scope: Mapping[str, Any], body: IO[bytes]) -> Mapping[str
     return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
 
 
-def _value(headers: Iterable[Header], wanted: bytes) -> bytes:
+def _find_value(headers: Iterable[Header], wanted: bytes) -> bytes:
     return next((value for name, value in headers if name == wanted), b"")
 
 
-# Static files that shrink; pictures and fonts are compressed already.
+# Pictures and fonts are compressed already.
 COMPRESSIBLE = frozenset({".css", ".js", ".svg", ".json", ".map", ".txt", ".html"})
 SMALLEST_COMPRESSED = 500  # bytes
 
@@ -90,7 +88,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
         headers = Headers([])
         self.add_mime_headers(headers, path, url)
         self.add_cache_headers(headers, path, url)
-        return StaticFile(path, headers.items(), encodings={"gzip": str(_compressed(Path(path)))})
+        return StaticFile(path, headers.items(), encodings={"gzip": str(_compress(Path(path)))})
 
     def __call__(self, request: HttpRequest) -> Any:
         return self._respond(request) if self._is_async else super().__call__(request)
@@ -100,9 +98,10 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
         return await response if isawaitable(response) else response
 
 
-def _compressed(path: Path) -> Path:
-    """The path of the gzip copy of a static file, made when a file of this size and age is first requested. It does not
-    exist if a copy would not be smaller.
+def _compress(path: Path) -> Path:
+    """Return the path of a static file's gzip copy, made at the first request of this size and age.
+
+    The path does not exist if a copy would not be smaller.
     """
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
@@ -110,7 +109,7 @@ def _compressed(path: Path) -> Path:
     if copy.exists() or path.suffix not in COMPRESSIBLE or stat.st_size < SMALLEST_COMPRESSED:
         return copy
     copy.parent.mkdir(parents=True, exist_ok=True)
-    # Several processes may make it at once; readers see a whole copy or none.
+    # Several processes may make the copy at once; a rename is atomic.
     with NamedTemporaryFile(dir=copy.parent, delete=False) as file:
         file.write(gzip.compress(path.read_bytes(), mtime=0))
     Path(file.name).replace(copy)

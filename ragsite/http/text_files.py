@@ -11,12 +11,12 @@ from django.views.decorators.http import require_GET
 from retrieval.models import Collection, Document
 
 DOCUMENTS_LISTED = 100
-"""Of each collection, the first by title: the file is for a model to read whole."""
+"""The first documents of each collection by title: a model reads the whole file."""
 
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """The index of what visitors without an account may read; the same for every caller."""
+    """Return an index of public documents, equal for every caller."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))
@@ -38,17 +38,17 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
     ]
     for collection in collections.in_service().order_by("name"):
         readable = Document.objects.readable_by(visitor).filter(collection=collection, status=Document.Status.READY)
-        lines += ["", f"## {_line(collection.name)}", ""]
+        lines += ["", f"## {_join_lines(collection.name)}", ""]
         if collection.description:
-            lines += [_line(collection.description), ""]
+            lines += [_join_lines(collection.description), ""]
         for document in readable.order_by("title", "pk")[:DOCUMENTS_LISTED]:
-            title = _line(document.title or document.source).replace("[", "(").replace("]", ")")
+            title = _join_lines(document.title or document.source).replace("[", "(").replace("]", ")")
             lines.append(f"- [{title}]({address('retrieval:document', document.pk)})")
         if (more := readable.count() - DOCUMENTS_LISTED) > 0:
             lines += ["", f"{more} more documents: search the collection `{collection.slug}`."]
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")
 
 
-def _line(text: str) -> str:
-    """The text on one line: a title cannot begin a heading or a list of its own."""
+def _join_lines(text: str) -> str:
+    """Join the lines, so that a title cannot begin a heading or a list."""
     return " ".join(text.split())

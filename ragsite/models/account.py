@@ -21,7 +21,7 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """Permission for one person to make an account. Only a hash of the link is stored."""
+    """Permission for one person to create an account. Only a hash of the link is stored."""
 
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
@@ -44,7 +44,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """The rights that single sign-on gave to an account, so that it takes away only those."""
+    """The rights that single sign-on gave to an account. Single sign-on takes away only these."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -55,24 +55,23 @@ class ClaimedRights(models.Model):
 
 
 def users_with(address: str) -> list[Any]:
-    """The accounts with this address, in any case, confirmed or not."""
+    """Return the accounts with this address, in any case, confirmed or not."""
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # iexact matches more letters than lower() does.
+    # iexact matches more letters than lower().
     return [user for user in users if user.email.lower() == address.lower()]
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of an address that was replaced: it could still be used to reset the password."""
+    """Delete allauth's record of a replaced address, which could still reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()
 
 
 class SignInCount(models.Model):
-    """Failed sign-ins of one account, one address, or both; and the addresses where an account succeeded.
+    """Failed sign-ins by account, address, or both; and the addresses where an account succeeded.
 
-    In the database, because all web processes share it. ``key`` is a keyed hash, because people type passwords into
-    the field for the name. ``since`` is when counting began, or the last success. ``admitted_at`` is when a slowed
-    account was last let through.
+    Web processes share the counts. ``key`` is a keyed hash, because people type passwords into the name field.
+    ``since`` is the start of counting, or the last success. ``admitted_at`` is the last sign-in of a slowed account.
     """
 
     class Kind(models.TextChoices):

@@ -27,18 +27,16 @@ check_rate = RegexValidator(
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def usable(self) -> ApiKeyQuerySet:
-        """Those that are neither revoked nor expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
 
 
 class ApiKey(models.Model):
     """A program's credentials for the API: some of its user's rights, under a name.
 
-    The key itself is shown once. Its SHA-256 is enough to recognise it: it holds 256 random bits, which nobody guesses,
-    whatever the hash. ``public_id`` is the part of the key that lists and the audit log show.
+    The key is shown once. SHA-256 suffices for 256 random bits. Lists and the audit log show ``public_id``.
     """
 
-    # The key itself, of one that was just issued.
+    # Only a newly issued key has its secret.
     secret = ""
 
     user = models.ForeignKey(
@@ -94,7 +92,6 @@ class ApiKey(models.Model):
         return self.revoked_at is None and not self.is_expired
 
     def limits(self) -> KeyLimits:
-        """What the key leaves of its user's rights at this moment."""
         return KeyLimits(
             key=self.public_id,
             scopes=frozenset(Scope(scope) for scope in self.scopes),
@@ -102,7 +99,7 @@ class ApiKey(models.Model):
         )
 
     def revoke(self) -> None:
-        """Refuse the key from the next request on. One that is revoked already keeps its time."""
+        """Refuse the key from the next request on. An earlier revocation keeps its time."""
         if self.revoked_at is None:
             self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])

@@ -7,9 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditPerson(models.Model):
-    """A person in the audit log. The name is stored only here, so that it can be replaced without changing entries.
+    """A person in the audit log. The name is stored only here, so that it can be replaced.
 
-    ``user_id`` is no foreign key: the entries outlive the account. It is empty once the person was erased.
+    ``user_id`` is no foreign key, because entries outlive the account. It is empty for an erased person.
     """
 
     user_id = models.BigIntegerField(null=True, unique=True)
@@ -26,8 +26,8 @@ class AuditPerson(models.Model):
 class AuditEntry(models.Model):
     """One recorded action. The database refuses changes to entries, and deletions before AUDIT_DAYS.
 
-    An entry holds no text of a document, a question or an answer. ``object_person`` is the person it concerns: the
-    account that was changed, or the owner of the key.
+    It contains no text of a document, a question or an answer. ``object_person`` is the changed account, or the owner
+    of the object.
     """
 
     class Via(models.TextChoices):
@@ -59,5 +59,5 @@ class AuditEntry(models.Model):
         indexes = [models.Index(fields=["object_type", "object_id"], name="audit_by_object")]
 
     def __str__(self) -> str:
-        # Without the object's name, which some readers of the log may not read.
+        # Some readers of the log may not read the object's name.
         return f"{self.action} {self.object_id}".strip()

@@ -1,4 +1,4 @@
-"""The audit log: entries are written in the transaction of what they record, exported, and deleted when old."""
+"""The audit log: entries are written in the transaction of the recorded change, exported, and deleted when old."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import seen_whole_by
 
 _API = ("/api/", "/v1/")
-# Models whose rows are named by a person's name or address.
+# Rows of these models are named after a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
@@ -39,19 +39,19 @@ def record(action: str, subject: Model | None = None, **details: object) -> Audi
     """
     return AuditEntry.objects.create(
         action=action,
-        **_origin(),
+        **_describe_origin(),
         object_type=subject._meta.label_lower if subject is not None else "",
-        object_id=_id(subject),
-        object_label=_label(subject),
-        object_person=person_of(_concerned(subject)),
+        object_id=_get_id(subject),
+        object_label=_get_label(subject),
+        object_person=person_of(_find_person(subject)),
         details=details,
     )
 
 
-def _origin() -> dict[str, Any]:
-    """The fields actor, key, via and address of an entry.
+def _describe_origin() -> dict[str, Any]:
+    """Return the fields actor, key, via and address of an entry.
 
-    They are read from the request when the entry is written: an API view authenticates after the middleware has run.
+    An API view authenticates after the middleware, so they are read now.
     """
     context = logs.current()
     request = context.request
@@ -66,12 +66,11 @@ def _origin() -> dict[str, Any]:
     }
 
 
-def _id(subject: Model | None) -> str:
+def _get_id(subject: Model | None) -> str:
     return str(subject.pk) if subject is not None and subject.pk is not None else ""
 
 
 def person_of(user: AnyUser | None) -> AuditPerson | None:
-    """The row that represents the user in the log, with the user's present name; None for a visitor."""
     if user is None or not user.is_authenticated or user.pk is None:
         return None
     name = user.get_username()[:200]
@@ -82,20 +81,20 @@ def person_of(user: AnyUser | None) -> AuditPerson | None:
     return person
 
 
-def _label(subject: Model | None) -> str:
-    """The object's name. Empty for people, who are named elsewhere, and for what is named by a question."""
+def _get_label(subject: Model | None) -> str:
+    """Return the object's name, or "" for people, who have a row, and for objects named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # It was loaded to be deleted: its other fields cannot be read any more.
+        # The object was loaded for deletion: its other fields cannot be read any more.
         return ""
     if isinstance(subject, ApiKey):
-        # Its name is its owner's choice, and may say who that is.
+        # The owner chose the key's name, which may identify the owner.
         return f"{subject.public_id}…"
     return str(subject)[:300]
 
 
-def _concerned(subject: Model | None) -> Any:
+def _find_person(subject: Model | None) -> Any:
     if isinstance(subject, AbstractBaseUser):
         return subject
     if isinstance(subject, Invitation):
@@ -103,8 +102,8 @@ def _concerned(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# These actions are recorded once in this time for each person, object and address: a page that is open is loaded again
-# and again, and HTTP Basic sends the password with each request.
+# The action is recorded once in this time per person, object and address: open pages reload, and HTTP Basic sends the
+# password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -125,7 +124,7 @@ def _signed_out(user: User, **_: Any) -> None:
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
 def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
-    # The typed name is kept only if an account has it: people type passwords into that field.
+    # The typed name is stored only if an account has it: people type passwords into that field.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
@@ -134,23 +133,22 @@ def _sign_in_failed(credentials: dict[str, Any], **_: Any) -> None:
 
 @receiver(happened, dispatch_uid="audit.happened")
 def _happened(action: str, subject: Model | None, details: dict[str, Any], **_: Any) -> None:
-    if action not in AGAIN_AFTER or not _happened_lately(action, subject):
+    if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
         record(action, subject, **details)
 
 
-def _happened_lately(action: str, subject: Model | None) -> bool:
-    origin = {"actor": None, "address": ""} | _origin()
+def _has_happened_lately(action: str, subject: Model | None) -> bool:
+    origin = {"actor": None, "address": ""} | _describe_origin()
     return AuditEntry.objects.filter(
         action=action,
         actor=origin["actor"],
-        object_id=_id(subject),
+        object_id=_get_id(subject),
         address=origin["address"],
         at__gt=timezone.now() - AGAIN_AFTER[action],
     ).exists()
 
 
 def delete_old_entries() -> int:
-    """Delete the entries that are older than AUDIT_DAYS, and the persons whom none names any more."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():
@@ -168,24 +166,23 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: AnyUser) -> bool:
-    """Whether ``user`` may read the names of objects, which include document titles of all collections."""
+    """Return whether ``user`` may read object names, which include document titles of all collections."""
     return not Collection.objects.exclude(pk__in=seen_whole_by(user)).exists()
 
 
 def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:
-    """The entries, oldest first, each as one line of JSON."""
     ordered = entries.select_related("actor", "object_person").order_by("at", "pk")
     for entry in ordered.iterator(chunk_size=2000):
         yield json.dumps(as_json(entry, with_label=with_labels), ensure_ascii=False) + "\n"
 
 
 def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
-    """Without the label, also without the details, which may name collections."""
+    """Convert the entry. Details may name collections, so they are omitted with the label."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),
         "action": entry.action,
-        "actor": _person(entry.actor),
+        "actor": _describe_person(entry.actor),
         "key": entry.key or None,
         "via": entry.via,
         "address": entry.address or None,
@@ -193,11 +190,11 @@ def as_json(entry: AuditEntry, *, with_label: bool = True) -> dict[str, Any]:
             "type": entry.object_type,
             "id": entry.object_id,
             "label": entry.object_label if with_label else "",
-            "person": _person(entry.object_person),
+            "person": _describe_person(entry.object_person),
         },
         "details": entry.details if with_label else {},
     }
 
 
-def _person(person: Any) -> dict[str, Any] | None:
+def _describe_person(person: Any) -> dict[str, Any] | None:
     return None if person is None else {"user_id": person.user_id, "name": person.name}

@@ -1,4 +1,4 @@
-"""The models whose changes the audit log records, from pages, the API and commands alike."""
+"""The models whose changes the audit log records, from pages, the API and commands."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model, and which of its fields are recorded, by their names with spaces between.
+    """A model and its recorded fields, named with spaces between them.
 
-    For ``values`` an entry has the old and the new value; for ``names`` only that they changed, because they may be
-    personal or long. ``relations`` are many-to-many fields.
+    An entry has the old and the new value of ``values``; of ``names``, which may be personal or long, only that they
+    changed. ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -84,7 +84,6 @@ def _watch(watched: Watched) -> None:
     fields = [*values, *watched.names.split()]
 
     def remember(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
-        """Keep the stored values of the fields that are about to be saved."""
         names = fields
         if update_fields is not None:
             names = [name for name in names if {name, name.removesuffix("_id")} & set(update_fields)]
@@ -114,14 +113,14 @@ def _watch(watched: Watched) -> None:
         signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
     for relation in watched.relations.split():
         m2m_changed.connect(
-            partial(_relation_changed, watched, relation),
+            partial(_record_relation_change, watched, relation),
             sender=model._meta.get_field(relation).remote_field.through,
             weak=False,
             dispatch_uid=f"audit.{watched.model}.{relation}",
         )
 
 
-def _relation_changed(
+def _record_relation_change(
     watched: Watched,
     relation: str,
     action: str,
@@ -131,7 +130,7 @@ def _relation_changed(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """``reverse``: the change was made from the other end. ``pk_set`` is None when a relation is cleared."""
+    """Record a change of a relation. ``reverse``: it was made from the other end. ``pk_set`` is None when cleared."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return
@@ -143,17 +142,17 @@ def _relation_changed(
         others = list(getattr(instance, relation).all())
     pairs = [(other, [instance]) for other in others] if reverse else [(instance, others)] if others else []
     for subject, related in pairs:
-        names = sorted(_name(each) for each in related)
+        names = sorted(_get_name(each) for each in related)
         record(f"{watched.called}.{relation}_{change}", subject, names=names)
 
 
-def _name(related: Model) -> str:
+def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # By the id: an entry can never be changed, and a name must be removed when the person is erased.
+        # Entries never change, but a name must disappear when the person is erased.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 
 
 def _is_exempt(instance: Model) -> bool:
-    """Documents of a draft: its publication is recorded instead."""
+    """Return whether it is a document of a draft: the draft's publication is recorded instead."""
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

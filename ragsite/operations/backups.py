@@ -30,7 +30,7 @@ from retrieval.management.prepared import migrate
 
 _OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-# Between them psql gets the dump. The table is there as long as files and migrations are not what the database is.
+# psql gets the dump between these statements. The table exists until files and migrations match the database.
 _BEGIN = b"""
 SET client_min_messages = warning;
 BEGIN;
@@ -45,12 +45,15 @@ _COMMIT = b"CREATE TABLE IF NOT EXISTS public.ragsite_unfinished_restore (); COM
 
 
 class BackupError(CommandError):
-    """A backup cannot be made or restored. For the operator."""
+    """A backup cannot be made or restored. The message is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``migrations`` are those that were applied, as “app.name”. ``files`` are originals; none if a bucket has them."""
+    """The contents of a backup.
+
+    ``migrations`` are applied ones as “app.name”; ``files`` counts originals outside a bucket.
+    """
 
     made_at: str
     migrations: list[str]
@@ -59,10 +62,10 @@ class Manifest:
 
 
 @contextlib.contextmanager
-def _working_in(*folders: Path) -> Iterator[list[Path]]:
-    """New folders for unfinished work, one in each of ``folders``; what was left of work that was killed is removed.
+def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
+    """Create temporary folders, one in each of ``folders``, and remove leftovers of killed processes.
 
-    Raises: BackupError while another process works so.
+    Raises: BackupError while another backup or restore runs.
     """
     data_dir = Path(settings.DATA_DIR)
     lock = machine.hold(data_dir / ".backup-lock")
@@ -77,22 +80,21 @@ def _working_in(*folders: Path) -> Iterator[list[Path]]:
 
 
 def remove_leftovers() -> None:
-    """Remove what a backup or a restore that was killed left in DATA_DIR, unless another one works there."""
-    with contextlib.suppress(BackupError), _working_in():
+    with contextlib.suppress(BackupError), _create_work_folders():
         pass
 
 
 def make_backup(file: Path) -> Manifest:
-    """Write the database and the originals of its documents, as they were at one moment, to ``file``.
+    """Write the database and the originals of its documents, as of one moment, to ``file``.
 
-    The site may run meanwhile. Originals in a bucket are left there. Raises: BackupError.
+    The site may run meanwhile. Originals in a bucket stay there. Raises: BackupError.
     """
     _refuse_citus()
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
-        # In DATA_DIR, so that originals can be linked: that is quick, and keeps those that are deleted meanwhile.
-        with _working_in(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
+        # Folders in DATA_DIR can link originals, which is fast and keeps files deleted meanwhile.
+        with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
             manifest = _collect(held)
             whole = unfinished / file.name
             with whole.open("wb") as output:
@@ -109,19 +111,18 @@ def make_backup(file: Path) -> Manifest:
 
 
 def _collect(held: Path) -> Manifest:
-    """Everything of a backup, as files in ``held``."""
     snapshot = connection.copy()
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # While it is locked no document is added or deleted: the snapshot and the files are of one moment.
+            # The lock prevents adding and deleting documents: the snapshot and the files show one moment.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
             media = Path(settings.MEDIA_ROOT)
             if is_in_a_folder() and media.exists():
                 shutil.copytree(media, held / MEDIA, copy_function=_link)
-        dumping, environment = _on_database("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
+        dumping, environment = _make_database_command("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
         dumped = subprocess.run(
             [*dumping, f"--file={held / DUMP}"], env=environment, capture_output=True, text=True, check=False
         )
@@ -151,8 +152,8 @@ def _refuse_citus() -> None:
         raise BackupError("This database is one of a Citus cluster, which has backups of its own: docs/citus.md.")
 
 
-def _program(name: str) -> str:
-    """Where a program of PostgreSQL is: the embedded server's, or for another server the machine's, if it has one.
+def _find_program(name: str) -> str:
+    """Return the path of the embedded server's program, or of an installed one for another server.
 
     Raises: BackupError.
     """
@@ -163,24 +164,24 @@ def _program(name: str) -> str:
         raise BackupError(f"{name} is not installed: install PostgreSQL's client programs.") from error
 
 
-def _on_database(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """A program on the site's database, as a command and its environment, which holds the password."""
+def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Return a program on the site's database as a command and its environment, which contains the password."""
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
-    # As Django calls psql: options of the connection, and the database behind them.
+    # The same call as Django's for psql: connection options, then the database.
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
-    command = [_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
+    command = [_find_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})
 
 
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
-    """Make the site what it was when the backup was made; the database of an older release is migrated.
+    """Restore the backup, and migrate the database of an older release.
 
-    What is there is replaced only with ``replace``. Until the new database is whole, the site stays as it is; from then
-    on it does not start before files and migrations are done, too, and restoring again does them. Raises: BackupError.
+    Existing data are replaced only with ``replace``. The site changes once the new database is complete; afterwards it
+    starts only when files and migrations are done, which another restore can finish. Raises: BackupError.
     """
     _refuse_citus()
     try:
-        with tarfile.open(file) as archive, _working_in(Path(settings.DATA_DIR)) as (unpacked,):
+        with tarfile.open(file) as archive, _create_work_folders(Path(settings.DATA_DIR)) as (unpacked,):
             archive.extractall(unpacked, filter="data")
             manifest = _read_manifest(unpacked / MANIFEST)
             _check_target(replace=replace)
@@ -188,7 +189,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
             _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
         raise BackupError(f"{file} cannot be read: {error}") from error
-    # A site that begins anew would read its demo documents.
+    # A new site would read its demo documents.
     (Path(settings.DATA_DIR) / "demo-loaded").touch()
     migrate()
     with connection.cursor() as cursor:
@@ -197,7 +198,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
 
 
 def interrupted_restore() -> str:
-    """What to do about a restore that was interrupted, in a sentence; empty when none was."""
+    """Return how to finish an interrupted restore, or ""."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('public.ragsite_unfinished_restore') IS NOT NULL")
         is_interrupted = cursor.fetchone() == (True,)
@@ -208,7 +209,7 @@ def interrupted_restore() -> str:
 
 
 def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
-    """Say what to do about a database with these migrations that this version cannot migrate; empty if it can.
+    """Return what to do about a database that this version cannot migrate, or "".
 
     Migrations of other packages are not compared: their apps come and go with the settings.
     """
@@ -231,7 +232,7 @@ def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") 
 
 
 def _read_manifest(file: Path) -> Manifest:
-    """Raises: BackupError for what is no backup of this site, or one that this version cannot migrate."""
+    """Read the manifest. Raises: BackupError for another file, or a version that cannot be migrated."""
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
@@ -255,10 +256,12 @@ def _check_target(*, replace: bool) -> None:
 
 
 def _restore_database(dump: Path) -> None:
-    """Replace the database, in one transaction: when this process ends before the commit, psql ends without it."""
+    """Replace the database in one transaction: if this process ends before the commit, psql rolls back."""
     connection.close()
-    reading = [_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
-    writing, environment = _on_database("psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1")
+    reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
+    writing, environment = _make_database_command(
+        "psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"
+    )
     with tempfile.TemporaryFile() as errors:
         psql = subprocess.Popen(writing, env=environment, stdin=subprocess.PIPE, stderr=errors)
         assert psql.stdin is not None

@@ -1,7 +1,7 @@
-"""Health endpoints: is the process alive, can the site answer, and its counters.
+"""Health endpoints: whether the process is alive, whether the site can answer, and its counters.
 
-`/readyz` is 200 as long as questions can be answered; other faults are listed under `degraded`. It answers within two
-seconds, even if a server hangs. Its sentences are public; the log has the errors themselves.
+`/readyz` returns 200 while questions can be answered; other faults are under `degraded`. It answers within two seconds,
+even if a server hangs. Its sentences are public; the log has the errors.
 """
 
 from __future__ import annotations
@@ -56,14 +56,13 @@ QUEUE_AGE = latest_gauge(
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """This process answers. It does not query the database, whose failure must not get the process killed."""
+    """Answer 200 without a query: a failed database must not get the process killed."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 if questions can be answered, else 503."""
     findings = collect_findings(readiness.GROUPS)
     ready = all(finding.state is not Health.FAILED for finding in findings.values())
     degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
@@ -81,11 +80,10 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The counters of all web processes of this machine, for Prometheus."""
     try:
         if not _may_see_metrics(request):
             raise PermissionDenied("Metrics are for this machine, staff, and their keys with the scope `admin`.")
-    except APIException as error:  # that, or a key that is not known
+    except APIException as error:  # no permission, or an unknown key
         return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
     for process, number in restarts(settings.DATA_DIR).items():
@@ -96,9 +94,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _count_rows() -> Finding:
-    """Update the gauges that are counted in the database; if it does not answer, the other metrics are
-    still returned.
-    """
+    """Update the gauges that are counted in the database. If it fails, the other metrics are still returned."""
     for status, number in readiness.documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():
@@ -123,8 +119,8 @@ _FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
 
 
 def _may_see_metrics(request: HttpRequest) -> bool:
-    """Raises: APIException for a key that is refused."""
-    # The user is looked at last: that asks the database, which may be down.
+    """Return whether the caller may see metrics. Raises: APIException for a refused key."""
+    # The user comes last, because loading it queries the database, which may be down.
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
     user = request.user
@@ -135,7 +131,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:
-    """Whether the request comes from this machine itself, and not through a proxy on it."""
+    """Return whether the request comes from this machine, and not through a proxy on it."""
     if any(header in request.headers for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP")):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Log lines, as text or JSON, with the id of the request or task that they belong to, and without texts of users."""
+"""Log lines, as text or JSON, with the id of their request or task, and without texts of users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ragsite.operations import telemetry
 
 HEADER = "X-Request-ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
-# Parts of addresses that open something: they must not be logged.
+# These parts of addresses grant access and must not be logged.
 _SECRETS_OF_ADDRESSES = {"token", "key", "uidb36"}
 _POLLED = ("/healthz", "/readyz", "/metrics")
 
@@ -36,7 +36,7 @@ access = logging.getLogger("ragsite.access")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Empty outside of requests and tasks."""
+    """The request or task of this context. It is empty outside of requests and tasks."""
 
     request_id: str = ""
     task: str = ""
@@ -45,7 +45,7 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, Any]:
-        """The fields known so far. A log line must not query the database: the user counts once it was loaded."""
+        """Return the available fields. The user appears once loaded: a log line must not query the database."""
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
             user = getattr(self.request, "_acached_user", None)
@@ -64,14 +64,14 @@ def current() -> Context:
 
 @sync_and_async_middleware
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Gives each request its id, which the response has too, its access line (`LOG_REQUESTS`) and its span.
+    """Give each request its id, also in the response, its access line (`LOG_REQUESTS`) and its span.
 
-    No cache may keep a response, because nearly all depend on who asks; views and static files may say otherwise.
+    No cache may store a response by default, because most depend on the user; views and static files may override it.
     """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # Not taken back: the task ends with the request, and a stream is sent after this middleware.
+            # The context ends with the request's task; a stream is sent after this middleware.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -107,13 +107,13 @@ def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
         spans.end_request(begun.span, request, response)
     if settings.LOG_REQUESTS:
         milliseconds = round((time.perf_counter() - begun.started) * 1000, 1)
-        facts = {"method": request.method or "", "path": _path_without_secrets(request), "status": response.status_code}
+        facts = {"method": request.method or "", "path": _hide_secrets(request), "status": response.status_code}
         access.info("%(method)s %(path)s %(status)d", facts, extra={**facts, "duration_ms": milliseconds})
     return response
 
 
-def _path_without_secrets(request: HttpRequest) -> str:
-    """The path without secrets, and without the query, which may be a question."""
+def _hide_secrets(request: HttpRequest) -> str:
+    """Return the path without secrets, and without the query, which may be a question."""
     path = request.path
     match = request.resolver_match
     for name, value in (match.kwargs if match else {}).items():
@@ -147,10 +147,8 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# Log lines, as text or JSON: with the request that they belong to, and without texts of documents or questions.
-#
-# The product's own messages hold none. Those of libraries may quote what they were given, in the lines behind the
-# first: a database its row, a validator its input. So a message, and that of an error, is cut at its first line.
+# Messages of libraries may quote input after the first line (a database its row, a validator its input), so messages
+# are cut there. The product's own messages contain no texts of users.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -166,12 +164,12 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line an event, ending with the id of its request; a traceback follows on lines of its own."""
+    """One line per event, ending with the id of its request. A traceback follows on its own lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = current().request_id
         shortened = copy.copy(record)
-        shortened.msg = _message(record) + (f" [{request_id}]" if request_id else "")
+        shortened.msg = _format_message(record) + (f" [{request_id}]" if request_id else "")
         shortened.args = shortened.exc_text = None
         return super().format(shortened)
 
@@ -180,35 +178,35 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object an event: time, level, logger, message; with what is known of the request, and an error."""
+    """One JSON object per event: time, level, logger, message, the request's fields, and an error."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _message(record),
+            "message": _format_message(record),
             **current().as_fields(),
         }
         for name, value in vars(record).items():
-            # Others are objects, such as a request, whose text is anything.
+            # Other attributes are objects, such as a request, with unpredictable text.
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
-                line[name] = _first_line(value) if isinstance(value, str) else value
+                line[name] = _cut_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
 def describe(error: BaseException) -> str:
-    """The error and what it came from, the cause first, each with its traceback and the first line of its message."""
+    """Return the error and its causes, first cause first, each with its traceback and first line."""
     parts = []
-    for each in reversed(list(_causes(error))):
+    for each in reversed(list(_list_causes(error))):
         parts.append("Traceback (most recent call last):\n" + "".join(traceback.format_tb(each.__traceback__)))
-        parts[-1] += f"{type(each).__name__}: {_first_line(str(each))}"
+        parts[-1] += f"{type(each).__name__}: {_cut_first_line(str(each))}"
     return "\n".join(parts)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -216,15 +214,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _message(record: logging.LogRecord) -> str:
+def _format_message(record: logging.LogRecord) -> str:
     args = record.args
     if isinstance(args, tuple):
-        args = tuple(_first_line(str(each)) if isinstance(each, BaseException) else each for each in args)
+        args = tuple(_cut_first_line(str(each)) if isinstance(each, BaseException) else each for each in args)
     message = str(record.msg)
-    return _first_line(message % args if args else message)
+    return _cut_first_line(message % args if args else message)
 
 
-def _first_line(text: str) -> str:
+def _cut_first_line(text: str) -> str:
     lines = text.strip().splitlines() or [""]
     line = lines[0][:LONGEST_CHARACTERS]
     return line if line == text.strip() else f"{line} …"

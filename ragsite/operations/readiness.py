@@ -50,14 +50,13 @@ from retrieval.types import SearchMethod
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# The least that libpq accepts. It is longer than the deadline, which does not wait for it.
+# The minimum of libpq. The deadline, which is shorter, does not wait for it.
 CONNECT_TIMEOUT_SECONDS = 2
-# A server whose machine is gone without a word is given up by the kernel after 10 seconds.
+# The kernel gives up a vanished server after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# How long the finding of an expensive check is kept: a remote embedder may cost money for each call.
+# Findings of expensive checks are kept for this time: a remote embedder may cost money per call.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
-# For each statement of a check; less than the deadline.
 STATEMENT_TIMEOUT_SECONDS = 1.2
 
 
@@ -69,7 +68,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found; FAILED means that no question can be answered. ``counts`` is what it counted on the way."""
+    """The result of a check. FAILED means that no question can be answered. ``counts`` are by-products."""
 
     state: Health = Health.OK
     detail: str = ""
@@ -96,10 +95,10 @@ class Remembered:
 
 
 class CheckGroup:
-    """Checks that depend on the same server. They run one after another in one thread: while a round hangs, later
-    probes wait for the same round, so a group never has more than one thread and one connection.
+    """Checks that depend on the same server, run one after another in one thread.
 
-    ``hung`` is the state of a check that does not answer. With ``in_database`` each statement has a time-out.
+    While a round hangs, later probes wait for it, so a group has at most one thread and connection. ``hung`` is the
+    state of a check that does not answer. ``in_database`` sets a time-out for each statement.
     """
 
     def __init__(
@@ -113,12 +112,10 @@ class CheckGroup:
         self._hung = hung
         self._in_database = in_database
         self._lock = threading.Lock()
-        # Of the last round; the findings grow while its thread runs.
         self._findings: dict[str, Finding] = {}
         self._thread: threading.Thread | None = None
 
     def begin(self) -> tuple[threading.Thread, dict[str, Finding]]:
-        """The thread of the round that is running, or of a new one, and its findings so far."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
@@ -145,7 +142,6 @@ class CheckGroup:
             connections.close_all()
 
     def with_silent(self, found: dict[str, Finding]) -> dict[str, Finding]:
-        """``found`` and, for each check that is missing in it, that it did not answer."""
         silent = [name for name in self.checks if name not in found]
         for name in silent:
             said = f"Not looked at: {silent[0]} did not answer."
@@ -156,7 +152,6 @@ class CheckGroup:
 
 
 def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
-    """What all checks found, at the latest after DEADLINE_SECONDS."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     collected: dict[str, Finding] = {}
     for group, (thread, findings) in [(group, group.begin()) for group in groups]:
@@ -166,7 +161,6 @@ def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
 
 
 def dedicated_connection() -> BaseDatabaseWrapper:
-    """A connection outside the pool, with short timeouts."""
     made: BaseDatabaseWrapper = connections["default"].copy()
     made.settings_dict["OPTIONS"].pop("pool", None)
     made.settings_dict["OPTIONS"] |= {
@@ -178,9 +172,6 @@ def dedicated_connection() -> BaseDatabaseWrapper:
     return made
 
 
-# Work that waits for a worker or a web process, and for how long.
-
-# Waiting for longer is a sign that something is wrong, or that there are too few processes.
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
     "maintenance": timedelta(minutes=5),
@@ -195,7 +186,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# The jobs whose tasks are in each queue. Those of maintenance have no rows.
+# Each queue has the tasks of these jobs. Jobs of maintenance have no rows.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),
@@ -205,7 +196,7 @@ _JOBS: dict[str, tuple[type[Job], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """``oldest_seconds`` is how long the first job that could have begun has waited; 0 if none waits."""
+    """A queue of work. ``oldest_seconds`` is the wait of its oldest job that can begin, or 0."""
 
     name: str
     length: int
@@ -217,13 +208,13 @@ class Queue:
 
     @property
     def is_late(self) -> bool:
-        # The schedule sends eight tasks a minute: where none is taken, they are many.
+        # The schedule sends eight tasks a minute, so a queue without a worker fills quickly.
         is_backlog = self.name != "maintenance" or self.length > 20
         return is_backlog and self.oldest_seconds > LATE_AFTER[self.name].total_seconds()
 
 
 def queues() -> list[Queue]:
-    """What could begin now, of each queue. That of maintenance is known only where it is in the database."""
+    """Return the work that could begin now, by queue. Maintenance is countable only in a queue inside the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):
@@ -241,7 +232,7 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # The schedule plans untried documents anew while they wait in the queue: they have waited since they came.
+    # The schedule replans untried documents in the queue, so their wait begins with their arrival.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
@@ -252,14 +243,14 @@ def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, A
     return counted.values_list("queue", "length", "since")
 
 
-# Older ones can corrupt an index; much older ones cannot go on scanning, so that filtered searches come back empty.
+# Older versions can corrupt an index. Much older ones cannot scan iteratively: filters find no results.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
-# How long a job may wait before its waiting says that no worker is there: the schedule looks every 15 seconds.
+# A job that waits longer shows that no worker runs: the schedule looks every 15 seconds.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
-# How long a document may be read without any progress while its worker's heartbeat goes on.
+# A document may be read for this time without progress while its worker's heartbeat continues.
 STUCK_AFTER = timedelta(minutes=3)
-# The scheduler looks at its schedule every few seconds.
+# The scheduler reads its schedule every few seconds.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
 
@@ -298,7 +289,7 @@ def pgvector() -> Finding:
 
 
 def nodes() -> Finding:
-    """Whether all nodes of a distributed database answer: a search queries every node that has shards."""
+    """Check the nodes of a distributed database: a search queries every node that has shards."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
     if lost:
@@ -307,19 +298,19 @@ def nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# The site's state without the embedder. Kept for when the embedder hangs: the database is not asked then.
+# The site's state without the embedder. A hung embedder leaves no time to query the database.
 _without_embedder = Health.DEGRADED
 
 
 def embedder() -> Finding:
-    """Whether questions can be searched by meaning; if not, keywords still answer unless they are switched off."""
+    """Check search by meaning. Keywords replace it, unless they are switched off."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
     try:
         configured = embedder_choice.embedder()
         configured.embed_query("ready")
-    except Exception:  # whatever keeps a backend from answering, the search goes on without it
+    except Exception:  # the search continues without a failing backend, whatever the reason
         logger.exception("The embedder does not work.")
         return Finding(state, "The embedder does not work; the log says why.")
     active = Embedder.objects.filter(is_active=True).first()
@@ -333,7 +324,7 @@ def embedder() -> Finding:
 
 
 def search_profile() -> Finding:
-    """The published search profile, and whether the switch leaves only its vector search."""
+    """Check the published search profile, and whether the switch leaves only its vector search."""
     profile = active_profile()
     if profile.error:
         return Finding(
@@ -350,7 +341,7 @@ def broker() -> Finding:
             try:
                 link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
             except Exception:
-                # The transport of pgmq leaves its pool open when its first query fails: four connections a probe.
+                # The transport of pgmq does not close its pool after a failed first query: four connections per probe.
                 client = getattr(link.transport, "_pgmq_client", None)
                 if client is not None:
                     client.pool.close()
@@ -362,13 +353,13 @@ def broker() -> Finding:
 
 
 def _is_served(queue: str) -> bool:
-    """Whether a worker took something from the queue a moment ago; True where that is not known."""
+    """Return whether a worker took work from the queue lately, or True if unknown."""
     alive = Q(heartbeat_at__gte=Now() - Job.SILENT_AFTER)
     return queue not in _JOBS or any(model._default_manager.filter(alive).exists() for model in _JOBS[queue])
 
 
 def worker() -> Finding:
-    """Whether workers take what waits, and documents make progress; seen from rows, so that no worker is called."""
+    """Check that workers take work and documents make progress. It reads rows and calls no worker."""
     counts = documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
     idle = [line.name for line in queues() if line.oldest_seconds > limit and not _is_served(line.name)]
@@ -385,9 +376,7 @@ def worker() -> Finding:
 
 
 def drafts() -> Finding:
-    """Whether drafts are copied and cleared: a failing step is tried again for ever, and reported after
-    two attempts.
-    """
+    """Check that drafts are copied and cleared. A failing step is retried for ever, and reported after two attempts."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")
     return Finding()
@@ -399,7 +388,6 @@ def documents_by_status() -> dict[str, int]:
 
 
 def queue() -> Finding:
-    """Whether work waits longer than it should."""
     lines = queues()
     counts = {line.name: {"length": line.length, "oldest_seconds": round(line.oldest_seconds, 1)} for line in lines}
     late = "; ".join(
@@ -411,7 +399,7 @@ def queue() -> Finding:
 
 
 def disk_space() -> Finding:
-    """Whether there is room to write; without it, stored content can still be read."""
+    """Check for space to write. Reading needs none."""
     short = min(disk.rooms(), key=lambda room: room.free_bytes, default=None)
     if short is None:
         return Finding()
@@ -425,7 +413,7 @@ def disk_space() -> Finding:
 
 
 def files() -> Finding:
-    """Whether the bucket of the documents' files answers; questions are answered without it."""
+    """Check the bucket of the documents' files. Questions are answered without it."""
     storage = document_files()
     if not isinstance(storage, FileSystemStorage):
         try:
@@ -438,7 +426,7 @@ def files() -> Finding:
 
 
 def scheduler() -> Finding:
-    """Whether the schedule is being kept; a scheduler that never wrote to this data directory is not reported."""
+    """Check the schedule. A scheduler that never wrote to this data directory is not reported."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
@@ -450,7 +438,6 @@ def scheduler() -> Finding:
 
 
 def breakers() -> Finding:
-    """The servers that this process leaves alone because they failed repeatedly."""
     failing = [part for part, state in breaker.states().items() if state != breaker.BreakerState.CLOSED]
     if failing:
         return Finding(Health.DEGRADED, f"Failed repeatedly and asked again after a pause: {', '.join(failing)}.")
@@ -458,7 +445,7 @@ def breakers() -> Finding:
 
 
 def language_model() -> Finding:
-    """Whether the local model, if there is one, answers; without it answers are quoted."""
+    """Check the local model, if there is one. Answers are quoted as a fallback."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
             Health.DEGRADED,
@@ -468,7 +455,7 @@ def language_model() -> Finding:
 
 
 def file_sandbox() -> Finding:
-    """Whether the processes that read files and draw pages can be started, with all their guards."""
+    """Check that the processes that read files and draw pages can start, with all their guards."""
     state = sandbox.state()
     if state.failure:
         return Finding(Health.DEGRADED, "The process that reads files could not be started; the log says why.")
@@ -484,13 +471,12 @@ def file_sandbox() -> Finding:
 
 
 def indexes() -> Finding:
-    """Whether passages, vectors and statistics agreed when they were last checked."""
+    """Report whether the last check found passages, vectors and statistics consistent."""
     if sum(last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()
 
 
-# Each group may hang without keeping the others from answering.
 GROUPS = (
     CheckGroup(
         {

@@ -17,7 +17,6 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, values
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-# Where there is one, a file system in memory.
 MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - what is made in it is for one user
 _PREFIX = "ragsite-"
 _LOCK = "in-use"
@@ -27,8 +26,9 @@ _lock: IO[bytes]
 
 
 def share(beside: Path) -> None:
-    """Count from zero, in this process and its forks, in files of a folder in memory or else in ``beside``. Files left
-    by killed processes are removed.
+    """Count from zero, in this process and its forks, in files in memory or in ``beside``.
+
+    Files of killed processes are removed.
     """
     global _folder, _lock
     parent = MEMORY or beside
@@ -51,18 +51,15 @@ def share(beside: Path) -> None:
 
 
 def remove() -> None:
-    """Remove the files, once no process counts any more."""
     if _folder is not None:
         shutil.rmtree(_folder, ignore_errors=True)
 
 
 def forget_states_of(pid: int) -> None:
-    """Drop the gauges of a process that has ended; its counters stay."""
     mark_process_dead(pid, str(_folder))  # type: ignore[no-untyped-call]
 
 
 def registry() -> CollectorRegistry:
-    """The metrics of all processes together; of this process alone if there are no others."""
     if _folder is None:
         return REGISTRY
     together = CollectorRegistry()

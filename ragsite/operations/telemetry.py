@@ -1,6 +1,6 @@
-"""Traces over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Nothing is imported for others.
+"""Traces over OTLP, for sites that set `OTEL_EXPORTER_OTLP_ENDPOINT`. Other sites import no exporter.
 
-The exporters read OpenTelemetry's own variables (headers, timeouts, certificates) themselves.
+The exporters read OpenTelemetry's own variables (headers, time-outs, certificates).
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from core import tracing
 
 
 class OpenTelemetrySpans:
-    """`core.tracing.Spans`, and the spans of requests and tasks. ``shut_down`` sends the remaining
-    spans.
-    """
+    """`core.tracing.Spans`, and spans of requests and tasks. ``shut_down`` sends the rest."""
 
     def __init__(self) -> None:
         from opentelemetry import context, trace
@@ -32,9 +30,9 @@ class OpenTelemetrySpans:
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
         resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
-        # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes first.
+        # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these names.
         resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
-        # Not made the global ones, which libraries in the worker look for.
+        # Libraries in the worker would use a global provider.
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._traces.get_tracer("ragsite")
@@ -58,12 +56,12 @@ class OpenTelemetrySpans:
         self._trace.get_current_span().set_attributes(dict(attributes))
 
     def begin_request(self, request: HttpRequest) -> Any:
-        """The span of a request, below the caller's own if it sends `traceparent`; current from now on."""
+        """Begin the span of a request, below the caller's span if it sends `traceparent`, and make it current."""
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # The pattern of the address: the address itself may hold a secret, and its query a question.
+        # The span has the address's pattern: the address may contain a secret, and its query a question.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")
@@ -72,11 +70,10 @@ class OpenTelemetrySpans:
         self.end(span, str(response.status_code) if response.status_code >= 500 else "")
 
     def send(self, headers: dict[str, Any]) -> None:
-        """Put the current span into the message of a task."""
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:
-        """The span of a task, below the one that sent it; current from now on."""
+        """Begin the span of a task, below the sender's span, and make it current."""
         return self._begin_below(
             vars(task.request), task.name, self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
         )
@@ -100,7 +97,7 @@ def current() -> OpenTelemetrySpans | None:
 
 @worker_process_init.connect
 def start(**_: Any) -> None:
-    """Begin to send, in this process; its threads would not survive a fork. Nothing without an endpoint."""
+    """Begin to send from this process, if an endpoint is set: threads do not survive a fork."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:
         _spans = OpenTelemetrySpans()

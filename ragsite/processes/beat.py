@@ -1,6 +1,6 @@
-"""The scheduler's process, `python -m ragsite.processes.beat`. The schedule is kept in memory, for full disks.
+"""The scheduler's process, `python -m ragsite.processes.beat`. The schedule is in memory: a full disk does not stop it.
 
-Celery's own command loads every app of the site to send the names of a few tasks. This one loads the settings.
+Celery's own command would load every app to send the names of a few tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEEN_EVERY_SECONDS = 5.0
 
 
 class Scheduler(beat.Scheduler):
-    """Celery's scheduler, which says by the time of a file that it runs."""
+    """Celery's scheduler, which touches a file to show that it runs."""
 
     _seen_at = 0.0
 
@@ -38,7 +38,7 @@ class Scheduler(beat.Scheduler):
 
 class _Beat(Beat):
     def init_loader(self) -> None:
-        """Nothing is imported: tasks are sent by the names that the schedule has."""
+        """Skip imports: tasks are sent by their names."""
         app.finalize()
 
 

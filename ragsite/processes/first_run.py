@@ -1,6 +1,4 @@
-"""Prepares the first run: tables, the model, an administrator, and demonstration documents with questions to measure
-answers.
-"""
+"""The first run: tables, the model, an administrator, and demo documents with questions to measure answers."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ SUGGESTED = {
 
 
 def prepare() -> tuple[str, str] | None:
-    """Do all that comes before the first process; returns the administrator's name and password if it created one."""
+    """Prepare the site before its first process. Return name and password of a new administrator."""
     output = OutputWrapper(sys.stdout)
     output.write("Preparing the database …")
     call_command("check")
@@ -64,7 +62,7 @@ def prepare() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.embedder()
-    # What is converted already, this process need not open: the one that forks all others does.
+    # Skip a converted model: only the process that forks all others opens it.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
@@ -76,9 +74,9 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents once: if an admin deletes them later, they do not come back. None if it was done before.
+    """Read the demo documents, or return None if they were read before: deleted documents must not return.
 
-    ``marker`` is a file created after all have been read, so that an interrupted first run continues.
+    The file ``marker`` is created last, so that an interrupted first run continues.
     """
     if marker.exists() or not folder.is_dir():
         return None
@@ -102,7 +100,7 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Make a set of the collection's questions, and of questions in its language that no document answers."""
+    """Create a set of the collection's questions, and of questions in its language that no document answers."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""The local language model: the file LOCAL_MODEL, served over OpenAI's protocol to this machine alone.
+"""The local language model: the file LOCAL_MODEL, served over OpenAI's protocol only to this machine.
 
-`python -m ragsite.processes.local_model` is a process of the Procfile, which `serve` starts where LOCAL_MODEL is set.
-The engine is llama.cpp with its own server, from the package xllamacpp.
+`serve` starts it as a process of the Procfile if LOCAL_MODEL is set. The engine is llama.cpp with its own
+server, from the package xllamacpp.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from chat.answering.prompts import compose
 from ragsite.processes.machine import WORK_SCORE, available_memory_mib, go_before_others, is_answering, port_trouble
 
 HOST = "127.0.0.1"
-# What the server of a small model takes beside its file: the cache of its context, work space, kept prompts.
+# A small model needs this memory besides its file: context cache, work space, kept prompts.
 OTHER_MIB = 512
 KEPT_PROMPTS_MIB = 256
-# `serve` waits so long for the model before it announces the site without it.
+# `serve` announces the site without the model after this time.
 LOADING_SECONDS = 90.0
 
 
 def trouble() -> str:
-    """Why the model cannot be served, in a sentence; empty if nothing is known against it before it is loaded."""
+    """Return why the model cannot be served, as far as visible before loading, or ""."""
     path = Path(settings.LOCAL_MODEL)
     try:
         with path.open("rb") as file:
@@ -54,18 +54,16 @@ def trouble() -> str:
 
 
 def is_ready() -> bool:
-    """Whether the model is loaded and its server answers."""
     return is_answering(HOST, settings.LOCAL_MODEL_PORT, "/health")
 
 
 def main() -> None:
-    """Serve the model until a signal ends the process."""
     if not settings.LOCAL_MODEL:
         sys.exit("LOCAL_MODEL names no model.")
     if found := trouble():
         sys.exit(found)
     go_before_others(WORK_SCORE)
-    # An import of 100 MB that only this process pays.
+    # The import takes 100 MB, which only this process needs.
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
@@ -73,16 +71,16 @@ def main() -> None:
     parameters.model_alias = {settings.OPENAI_MODEL}
     parameters.hostnames, parameters.port = [HOST], settings.LOCAL_MODEL_PORT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
-    # One answer at a time: two at once are each half as fast, so that both would end when the second does now.
+    # Two answers at once are each half as fast, so both would end when the second of a sequence ends.
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
-    # Prompts that were read before, from their beginning on. Reuse of parts further on (n_cache_reuse) would keep
-    # what these had taken from the prompt of another reader.
+    # Reuse of prompts beyond their common beginning (n_cache_reuse) would keep states that depend on the prompt of
+    # another reader.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
-    # A second copy of the weights, arranged otherwise, is slower on x86-64 and takes half as much memory again.
+    # A second copy of the weights in another layout is slower on x86-64 and takes half as much memory again.
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True
-    # No page of another site may ask it, and nobody sees what others ask.
+    # No page of another site may call the model, and no caller sees the questions of others.
     parameters.cors_origins, parameters.cors_origins_explicit = f"http://{HOST}", True
     parameters.cors_credentials = parameters.ui = parameters.endpoint_slots = False
     parameters.verbosity = 1
@@ -90,7 +88,7 @@ def main() -> None:
         server = xllamacpp.Server(parameters)
     except RuntimeError:
         sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
-    # The beginning of all prompts, so that the first question need not wait for it.
+    # Reading the common beginning of all prompts makes the first question faster.
     prompt = compose("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
     _start_trial()
@@ -98,9 +96,9 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Have the worker try now whether the model calls functions, so that no reader waits behind the trial."""
+    """Test now whether the model calls functions, so that no reader waits for the test."""
     django.setup()
-    # Needs the models of Django, which another supervisor than `serve` has not loaded.
+    # The import needs Django's models, which supervisors other than `serve` have not loaded.
     from chat.answering import model_trial
 
     try:

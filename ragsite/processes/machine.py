@@ -1,6 +1,4 @@
-"""The resources of this machine or container: processors, memory, ports, disk space reserved for the database; and the
-order in which the kernel ends processes. No Django.
-"""
+"""Resources of this machine or container: processors, memory, ports, disk ballast, OOM scores. No Django."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# Where memory runs out, Linux ends the process with the highest score first. What `serve` starts again by itself goes
-# before the database, and of that what does the work goes first.
+# Linux without memory ends the process with the highest score: workers, then other processes that `serve` restarts,
+# then the database.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -32,14 +30,14 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
-# With less than this left, the ballast goes.
+# The ballast is deleted below this free space.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
 def hold(path: Path) -> IO[bytes] | None:
-    """Return the file, locked until it is closed or this process ends; None when another process has it.
+    """Return the file, locked until it is closed or this process ends, or None if another process locked it.
 
-    The lock is this process's alone: its children neither have it nor keep it.
+    Child processes do not inherit the lock.
     """
     file = path.open("ab")
     try:
@@ -51,8 +49,8 @@ def hold(path: Path) -> IO[bytes] | None:
 
 
 def available_cores(root: Path = _CGROUPS) -> int:
-    """The processors that this process, or its container, may use, whichever is less; at least 1."""
-    # Not on macOS.
+    """Return the number of processors of this process or its container, whichever is less; at least 1."""
+    # macOS lacks it.
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
@@ -62,7 +60,7 @@ def available_cores(root: Path = _CGROUPS) -> int:
 
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
-    """The memory of the machine, or of the container, whichever is less."""
+    """Return the memory of the machine or the container, whichever is less."""
     total: int = psutil.virtual_memory().total
     with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
         total = min(total, int((root / "memory.max").read_text()))
@@ -70,7 +68,7 @@ def available_memory_mib(root: Path = _CGROUPS) -> int:
 
 
 def port_trouble(host: str, port: int) -> str:
-    """Why no server can listen on the port, in the system's words; empty if one can."""
+    """Return the system's reason why no server can listen on the port, or ""."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -81,7 +79,6 @@ def port_trouble(host: str, port: int) -> str:
 
 
 def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | None = None) -> bool:
-    """Whether an HTTP server there answers with 200, within two seconds."""
     line = http.client.HTTPConnection(host, port, timeout=2)
     try:
         line.request("GET", path, headers=dict(headers or {}))
@@ -95,20 +92,21 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 def go_before_others(score: int) -> None:
     """Have the kernel end this process and its children before processes with a lower score. Only on Linux.
 
-    A higher score set from outside is kept: only root may lower it.
+    A higher score is kept: only root may lower it.
     """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 
 
 def end_with(parent: int, name: str) -> None:
-    """Have the kernel kill this process when its ``parent`` is killed, so that it does not keep the port or a task, and
-    give it its own name: a fork has its parent's command line. Only on Linux.
+    """Have the kernel kill this process with its ``parent``, and rename the process. Only on Linux.
+
+    An orphan would keep the port or a task. A fork has its parent's command line.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # Not asked to end: a worker then waits for its tasks. What it was at is taken up again as after any kill.
+        # SIGTERM would make a worker wait for its tasks. Killed work is resumed as after any kill.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
@@ -117,11 +115,10 @@ def end_with(parent: int, name: str) -> None:
 def keep_ballast(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
-    """Delete the file that reserves space for the database if the disk is full; create it again once more space is free
-    than the site's reserve. Call it repeatedly.
+    """Delete the file that reserves space if the disk is full; create it again when space is free. Call it repeatedly.
 
-    Without any space PostgreSQL stops at its next checkpoint, and then nothing can be read either. While the site
-    refuses to save anything, PostgreSQL writes little: the reserve lasts for days.
+    PostgreSQL without any space stops at its next checkpoint, and then reading fails too. While the site saves no data,
+    the reserve lasts for days.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free
@@ -136,7 +133,7 @@ def keep_ballast(
     try:
         os.posix_fallocate(file, 0, size_bytes)
     except OSError:
-        # Filled in this very moment. Half a ballast is none.
+        # The disk filled at this moment. A partial ballast is useless.
         path.unlink()
     finally:
         os.close(file)

@@ -1,7 +1,7 @@
-"""Runs the processes of a Procfile under one that stays in the foreground, and starts again what dies.
+"""Run the processes of a Procfile under a foreground process, and restart processes that die.
 
-Each is forked from the supervisor, which shares what it has loaded, and has no threads and no connection to the
-database: those would not survive a fork.
+Forks share the supervisor's loaded memory. The supervisor has no threads and no database connection, which would not
+survive a fork.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Process:
 
 
 def parse_procfile(text: str, environment: Mapping[str, str]) -> list[Process]:
-    """The processes in order, ``$NAME`` in their commands replaced from the environment. Raises: KeyError."""
+    """Return the processes in order, with ``$NAME`` replaced from the environment. Raises: KeyError."""
     processes = []
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
@@ -72,7 +72,7 @@ def supervise(
                 _tend(process, environment, say)
             counts = json.dumps({process.name: process.restarts for process in processes})
             if counts != written:
-                # On a full disk again at the next tick.
+                # On a full disk, the next tick tries again.
                 with contextlib.suppress(OSError):
                     (data_dir / RESTARTS_FILE).write_text(counts)
                     written = counts
@@ -83,7 +83,7 @@ def supervise(
 
 
 def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Start the process if it does not run and it is time to; plan its next start if it has ended."""
+    """Start the process if it is due; plan its next start if it has ended."""
     now = time.monotonic()
     if process.child is None and now >= process.start_at:
         process.started_at = now
@@ -106,7 +106,7 @@ def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str],
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Be the process, as the leader of a group, which Ctrl-C does not reach: the supervisor stops all in order."""
+    """Become the process, as leader of a group that Ctrl-C does not reach: the supervisor stops all in order."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -114,7 +114,7 @@ def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None
     machine.go_before_others(machine.SITE_SCORE)
     os.environ.update(environment)
     if process.command[:2] != ["python", "-m"]:
-        # This environment's Python, whether or not it is the first of the PATH.
+        # This environment's Python, whether or not it is first in PATH.
         program = sys.executable if process.command[0] == "python" else process.command[0]
         os.execvp(program, [program, *process.command[1:]])  # noqa: S606
     sys.argv = process.command[2:]
@@ -127,7 +127,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # Not by `join` with a timeout: it takes a child that has become another program for one that has ended.
+        # `join` with a timeout takes a child that has become another program for an ended one.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:
@@ -136,7 +136,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
 
 
 def restarts(data_dir: Path) -> dict[str, int]:
-    """How often `serve` started each process again since it was started; empty where it does not run."""
+    """Return how often `serve` restarted each process since its start; empty without `serve`."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())
         return found

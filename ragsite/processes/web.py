@@ -1,8 +1,7 @@
-"""The web server: gunicorn's settings and hooks, `gunicorn --config python:ragsite.processes.web`, and
-what the site adds to its ASGI worker: bounds on connections, which go to the process that has the fewest.
+"""The web server: settings and hooks of gunicorn (`--config python:ragsite.processes.web`), limits on connections.
 
-Its first process loads the site and forks the others, which share what it has loaded; it replaces one that dies, and
-kills one that hangs. It has no threads and no connection to the database: those would not survive a fork.
+Its first process loads the site and forks the others, which share its memory. It has no threads and no database
+connection, which would not survive a fork.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
-# A process that has not answered the first one for so long is killed, and a request's body may be silent for as long.
+# A process that is silent for this time is killed. A request's body may also be silent for this time.
 SILENT_SECONDS = 15
-# How long open streams go on when the server is told to end: `serve` waits for ten seconds in all.
+# Open streams continue for this time after a stop signal: `serve` waits for ten seconds in all.
 STREAM_SECONDS = 3
-# For answers that are being saved when the streams have had their time, and what is left to do then.
+# Afterwards answers are saved within this time.
 STOP_SECONDS = 5
-# To the database, of all processes together when each answers; one alone may take half of them.
+# Database connections of all processes together; a single process may use half.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# For the headers of a connection's first request; those of a later one have the time of `keepalive`.
+# The limit for the headers of a connection's first request; `keepalive` limits later ones.
 HEADER_SECONDS = 10.0
-# Connections that one address may have open to one process, and files that are left for other things than connections.
+# Open connections per address and process, and files reserved for other uses than connections.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
-# A process leaves the next connection to others once for each that it has open, but not more often, for so long.
+# A process passes the next connection to others once per open connection, up to this number, for this time.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -75,9 +74,9 @@ _LOADED_BEFORE = (
 
 
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """A connection that is closed when the headers of its first request take too long, or when there are too many.
+    """A connection that is closed when its first request's headers take too long, or when there are too many.
 
-    Behind proxies all connections are of their addresses: those may have as many as they like.
+    Proxies' addresses have no limit, because all connections come from them.
     """
 
     _network = ""
@@ -108,8 +107,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A socket that listens already, and of which each process takes one connection at a time, the sooner the fewer it
-    has open: asyncio takes as many at once as may wait, and the first process to wake would take a whole rush.
+    """A listening socket from which each process accepts one connection at a time, the least busy process first.
+
+    asyncio would accept all waiting connections at once, so the first process to wake would take a whole rush.
     """
 
     worker: Any
@@ -117,7 +117,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """It does."""
+        """Skip: the socket listens already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -143,41 +143,37 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
         super().init_process()
 
 
-# The worker makes one for each connection, by this name.
+# The worker looks up the class of its connections by this name.
 gasgi.ASGIProtocol = Connection
 
-# --- gunicorn's settings ---
 
 _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
 wsgi_app = "ragsite.asgi:application"
 worker_class = Worker
-# More processes than answers are written at once would have nothing to do.
+# More processes than simultaneous answers would be idle.
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# A file's time is how a process says that it lives: not on a disk that may be full, or slow.
+# A process shows that it lives by a file's time, which a full or slow disk must not delay.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
-# `--graceful-timeout` gives them more, as the manifests do.
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
-# `X-Forwarded-For` and `-Proto` are read by DRF and Django, as NUM_PROXIES and HTTPS say, from nobody else.
+# DRF and Django read `X-Forwarded-For` and `-Proto` by NUM_PROXIES and HTTPS; gunicorn does not.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
 # Its thread would not survive the forks.
 control_socket_disable = True
-# It writes as the site does: see `on_starting`.
+# It logs like the site: see `on_starting`.
 errorlog = None
 loglevel = "warning"
 
-# --- gunicorn's hooks ---
 
 _restarts: Counter[str] = Counter()
 
 
 def on_starting(server: Any) -> None:
-    """Load what the processes share."""
     server.log.error_log.propagate = True
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
@@ -187,13 +183,13 @@ def on_starting(server: Any) -> None:
 
     remove_leftovers()
     load_model()
-    # As streams give theirs back while they wait for a model, each process keeps a few.
+    # Streams release their connection while they wait for a model, so a process needs few.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
         database["CONN_MAX_AGE"] = 0
     connections.close_all()
-    # The garbage collector would write to what is loaded by now, and make copies everywhere.
+    # The garbage collector would write to loaded objects, and so copy their memory in each fork.
     gc.collect()
     gc.freeze()
 
@@ -203,15 +199,15 @@ def post_fork(server: Any, worker: Any) -> None:
 
     end_with(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # Until then streams may go on; the first process kills this one a little later.
+    # Streams may continue until then; the first process kills this one a little later.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
-    # Before the first question comes, rather than while it waits.
+    # Preparing now spares the first question the wait.
     prepare_model(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
-    # A process that hangs is sent this signal. In place of gunicorn's handler, which a loop that hangs never calls:
-    # this one writes where each thread is, also when Python itself cannot go on, and ends the process.
+    # gunicorn's handler of this signal needs the event loop, which hangs. This handler writes each thread's position,
+    # even if Python itself hangs, and ends the process.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -229,42 +225,37 @@ def on_exit(server: Any) -> None:
     shared_metrics.remove()
 
 
-# --- What is loaded before the forks ---
-
-
 @functools.cache
 def preload() -> None:
-    """Load what any process of the site needs, without a thread or an open connection to the database."""
     for module in _LOADED_BEFORE:
         importlib.import_module(module)
     for backend in filter(None, (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values())):
         importlib.import_module(backend["BACKEND"].rpartition(".")[0])
-    # The tasks, and what they and every request need of Django and Celery.
     celery_app.loader.import_default_modules()
     celery_app.finalize()
     celery_app.backend  # noqa: B018 - made here, and shared
     sandbox.state()
-    # Compiled, they stay so.
+    # Compiled templates stay in the cache.
     for template in (settings.BASE_DIR / "templates" / "chat").glob("*.html"):
         get_template(f"chat/{template.name}")
-    # All addresses, and with them the views and the administration.
+    # This loads all addresses, their views and the admin.
     get_resolver()._populate()
 
 
 @functools.cache
 def load_model() -> None:
-    """Open the embedder for forks to share, when the database is there: it says whose vectors are stored."""
+    """Open the embedder for the forks, after the database is there: it says which embedder made the stored vectors."""
     prepare_model(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.embedder_notice():
             logger.warning("%s", notice)
     except (RagsiteError, ImproperlyConfigured):
-        pass  # the log says so already
+        pass  # the log already says so
     connections.close_all()
 
 
 def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Take ``step``, if the embedder runs in this process. What is wrong with it, /readyz says, and each answer."""
+    """Run ``step`` if the embedder runs in this process. /readyz and each answer report a fault."""
     try:
         embedder = embedder_choice.embedder()
         if isinstance(embedder, OnnxEmbedder):

@@ -1,8 +1,7 @@
-"""The worker's pool of processes, so that the death of one, or of the worker itself, does not stop the others.
+"""A worker's pool of processes in which the death of a process, or of the worker, does not stop the others.
 
-The processes of a pool take their tasks from one pipe, under a lock that a killed process would keep for ever: those
-that are left, and those that replace it, would wait for it, and the worker would not even end when told to. The locks
-here are the kernel's, which releases them with the process that holds them.
+The processes take their tasks from one pipe under a lock, which a killed process would keep for ever: the others, and
+the worker's end, would wait for it. The kernel's locks, used here, are released with their process.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ class TaskPool(prefork.TaskPool):
 
 @celeryd_after_setup.connect
 def _begin_threads(instance: Any, **_: Any) -> None:
-    """Have a worker of threads do what a process of a pool does at its start."""
+    """Send threads the signal that processes of a pool get at their start."""
     if issubclass(instance.pool_cls, thread.TaskPool):
         worker_process_init.send(sender=None)
 
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """Have this process of the pool killed when the worker is gone: nobody would take its results any more.
+    """Kill this process after the worker ends: its results would have no receiver.
 
-    Not by PR_SET_PDEATHSIG, which also comes when only the thread has ended that this process was forked from.
+    PR_SET_PDEATHSIG would also act when only the thread that forked this process ends.
     """
     if current_process().name != "MainProcess":
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()

@@ -20,12 +20,12 @@ refuse_gone()
 VERSION = "0.1.0"
 
 SECRET_KEY = env.text("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
-# Earlier keys, with which sessions, links and the secrets of authenticator apps are still read.
+# Sessions, links and secrets of authenticator apps are still read with earlier keys.
 SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
-# Pages of errors that show settings and code help only where tests show the error already.
+# Tests already show errors, so error pages with settings and code do not help.
 DEBUG = False
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-# Forms are sent from the site's own pages; a name with a dot in front stands for all below it.
+# Forms come from the site's own pages. A name with a leading dot includes its subdomains.
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' * host.startswith('.')}{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"
 ]
@@ -62,7 +62,7 @@ if SAML_ENTITY_ID:
 if MCP_SIGN_IN:
     INSTALLED_APPS.append("allauth.idp.oidc")
 if (BASE_DIR / "bench").is_dir():
-    # Development only: its commands measure the product. An installation leaves the folder out.
+    # Bench is for development: its commands measure the product. An installation leaves the folder out.
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
@@ -99,14 +99,14 @@ TEMPLATES = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
-# Before the catalogues of other apps, which translate some of the same words for uses of their own.
+# It precedes catalogues of other apps, which translate some of the same words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers that were here once refuse plain HTTP for a year, for hosts below this one as well.
+# Browsers refuse plain HTTP for a year after a visit, also for subdomains.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS
@@ -124,4 +124,4 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
-# htmx builds no code from strings and injects no style, so that the policy above holds.
+# The policy requires that htmx builds no code from strings and injects no style.

@@ -10,23 +10,23 @@ from django.core.exceptions import ImproperlyConfigured
 from ragsite.settings import env
 
 LOGIN_URL = "account_login"
-# Whoever comes from a page goes back to it; the administration names its own.
+# Visitors return to the page that they came from; the admin has its own page.
 LOGIN_REDIRECT_URL = "chat:home"
 LOGOUT_REDIRECT_URL = "chat:home"
-# Who may make an account: nobody, who was invited, or also who confirms an address of the domains that are named.
+# off: no sign-up; invitation: invited people; domains: also people who confirm an address of these domains.
 SIGN_UP_DOMAINS = [name.lower() for name in env.names("SIGN_UP", "off")]
 SIGN_UP = SIGN_UP_DOMAINS[0] if len(SIGN_UP_DOMAINS) == 1 and "." not in SIGN_UP_DOMAINS[0] else "domain"
 if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN_UP_DOMAINS):
     raise ImproperlyConfigured(f"SIGN_UP must be off, invitation, or domains, not {env.text('SIGN_UP')!r}.")
-# Superusers keep theirs, so that somebody can sign in when the provider does not answer.
+# Superusers keep theirs, in case the provider does not answer.
 LOCAL_PASSWORDS = env.flag("LOCAL_PASSWORDS", True)
 STAFF_REQUIRES_MFA = env.flag("STAFF_REQUIRES_MFA", False)
 HTTPS = env.flag("HTTPS", False)
-# Browsers offer them to names with HTTPS alone, and to localhost.
+# Browsers offer passkeys only to names with HTTPS, and to localhost.
 PASSKEYS = HTTPS
 
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.mail_server("EMAIL_URL")
-# Port 465 is for TLS from the first byte, port 25 for servers within the own network; on other ports STARTTLS.
+# Port 465 has TLS from the first byte, port 25 is for the own network, other ports use STARTTLS.
 EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)
 EMAIL_TIMEOUT = 10
@@ -52,9 +52,9 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = EMAIL_SUBJECT_PREFIX
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
-# allauth's own would note an address as not confirmed, and ask its owner for that at the next sign-in.
+# allauth's own generator would mark an address as unconfirmed, and ask for a confirmation at the next sign-in.
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
-# Failed attempts are counted by ragsite.sign_in, for every way to sign in. allauth limits the rest.
+# ragsite.accounts.sign_in_limits counts failures of every way to sign in. allauth limits the rest.
 ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": None}
 
 MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
@@ -66,10 +66,10 @@ MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else
 MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 MFA_TOTP_ISSUER = "Ragsite"
-# One step of half a minute, for clocks that are not quite right.
+# One step of half a minute, for inexact clocks.
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-# Who could not confirm an address could not sign in either; those of a provider may have none.
+# People with an unconfirmed address cannot sign in anyway; people from a provider may have no address.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 
 OIDC_SERVER_URL = env.https_url("OIDC_SERVER_URL")
@@ -80,16 +80,16 @@ OIDC_STAFF_GROUP = env.text("OIDC_STAFF_GROUP").removeprefix("/")
 OIDC_DOMAINS = [name.lower() for name in env.names("OIDC_DOMAINS")]
 OIDC_TRUST_EMAIL = env.flag("OIDC_TRUST_EMAIL", False)
 OIDC_JOIN_BY_EMAIL = env.flag("OIDC_JOIN_BY_EMAIL", False)
-# Rights follow the provider at each sign-in, so that a session must not last for weeks.
+# Rights follow the provider at each sign-in, so a session must not last for weeks.
 OIDC_SESSION_HOURS = 12.0
-# API keys of accounts that the provider alone opens are refused when it has not done so for this long.
+# API keys of provider-only accounts are refused after this time without a sign-in.
 OIDC_KEY_DAYS = 30.0
 
 SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
-# A form that leads to another site is against the policy below. Nothing but signing in can be begun by a link.
+# The content security policy forbids forms that lead to another site. A link can begin only a sign-in.
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_SERVER_URL:
@@ -109,7 +109,7 @@ if OIDC_SERVER_URL:
         ],
     }
 
-# SAML, where python3-saml is installed (requirements-saml.txt). Groups and accounts follow the settings above.
+# SAML needs python3-saml (requirements-saml.txt). Groups and accounts follow the settings above.
 SAML_ENTITY_ID = env.text("SAML_ENTITY_ID")
 SAML_EMAIL_ATTRIBUTE = "email"
 if SAML_ENTITY_ID:
@@ -139,10 +139,10 @@ if SAML_ENTITY_ID:
         ]
     }
 
-# Programs at /mcp are let in by the person who uses them: allauth is their OAuth server.
+# People connect programs at /mcp: allauth is their OAuth server.
 MCP_SIGN_IN = env.flag("MCP_SIGN_IN", False)
 IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.Adapter"
-# The protocol's clients register themselves. What they may then do, a person grants.
+# The protocol's clients register themselves; a person grants their rights.
 IDP_OIDC_DCR_ENABLED = True
 IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False
 IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
@@ -150,9 +150,9 @@ IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600
 if not (LOCAL_PASSWORDS or SOCIALACCOUNT_PROVIDERS):
     raise ImproperlyConfigured("LOCAL_PASSWORDS=false needs OIDC_SERVER_URL or SAML_ENTITY_ID.")
 
-# The second keeps the sessions that were begun with it; no password reaches it.
+# The second backend keeps old sessions; no password reaches it.
 AUTHENTICATION_BACKENDS = ["ragsite.accounts.sign_in.LimitedBackend", "django.contrib.auth.backends.ModelBackend"]
-# Wrong passwords for one account from one address, within a quarter of an hour, before more are refused.
+# More wrong passwords for one account from one address within 15 minutes are refused.
 SIGN_IN_FAILURES = 10
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

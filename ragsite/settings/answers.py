@@ -1,4 +1,4 @@
-"""Questions and answers, how they are judged, and how long they are kept."""
+"""Questions and answers, their judgement, and their retention."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from ragsite.processes.machine import available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# A whole question, from its place in the queue to the saved answer; every part that waits takes of these. A local model
-# writes one answer at a time.
+# The time of a question from the queue to the saved answer. A local model writes one answer at a time.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# Answers written at once by one web server. More wait, up to ANSWERS_WAITING; what is asked then is refused.
+# Answers written at once by one web server. ANSWERS_WAITING more may wait; further questions are refused.
 ANSWERS_AT_ONCE = max(1, env.number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
-# Of both, what one caller may have: an account, or an address without one. Four of them fill the site.
+# The share of running and waiting answers per caller: an account, or an address without one.
 CALLER_SHARE = 0.25
 CHAT_REQUIRES_LOGIN = env.flag("CHAT_REQUIRES_LOGIN", False)
-# Whose pages may show the widget, as origins; they stand in a policy that browsers read.
 WIDGET_SITES = env.names("WIDGET_SITES")
 for _site in WIDGET_SITES:
     if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", _site):
@@ -27,26 +25,26 @@ for _site in WIDGET_SITES:
 CHAT_DEBUG_FOR_EVERYONE = env.flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
-# Small models refuse half of what the sources answer when they are told that they may (ADR 48).
+# Small models that may refuse do so for half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.flag("CHAT_MODEL_MAY_REFUSE", False)
-# A changed document, model, profile or release ends it sooner; *Ask again* passes it by.
+# A changed document, model, profile or release invalidates an answer sooner; "Ask again" skips the cache.
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Every answer is judged in the background: by rules, which cost nothing, and by a language model if one is named here.
-# It is named on its own, because a model that judges its own answers flatters itself.
+# Rules judge every answer at no cost; a language model named here judges too. The setting is separate, because a model
+# that judges its own answers flatters itself.
 JUDGE_BASE_URL = env.text("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.text("JUDGE_API_KEY")
 JUDGE_MODEL = env.text("JUDGE_MODEL")
-# For each of the 10 to 20 requests that an answer takes.
+# The limit applies to each of the 10 to 20 requests per answer.
 JUDGE_TIMEOUT_SECONDS = 60.0
 JUDGE_SAMPLE_RATE = env.number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.number("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 
-# Days after which conversations and entries of the audit log are deleted; 0 keeps them.
+# Conversations and audit entries are deleted after this number of days; 0 keeps them.
 CONVERSATION_DAYS = env.number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.number("AUDIT_DAYS", 0)
 
-# Processes that answer requests: more than answers are written at once would have nothing to do, and each keeps up to
-# 6 connections to PostgreSQL, which allows 100 unless told otherwise.
+# More processes than simultaneous answers would be idle, and each uses up to 6 connections to PostgreSQL, which allows
+# 100 by default.
 WEB_CONCURRENCY = max(1, env.number("WEB_CONCURRENCY", min(available_cores(), ANSWERS_AT_ONCE, 8)))

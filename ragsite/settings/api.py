@@ -8,16 +8,15 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# Of each caller. Searches are cheaper: twice as many.
+# The rate of each caller. Searches are cheaper: twice as many.
 ASK_RATE = env.text("ASK_RATE", "60/min")
 if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
     raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
 _questions, _period = int(_rate[1]), _rate[2]
-# For all of the API, OpenAI's protocol included.
 API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        # First, because the first one decides that a call without credentials is answered with 401.
+        # The first class makes a call without credentials get 401.
         API_KEY_AUTHENTICATION,
         "rest_framework.authentication.SessionAuthentication",
         "rest_framework.authentication.BasicAuthentication",
@@ -27,7 +26,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "core.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
-    # How many proxies stand before the site; their word on the caller's address is taken, anyone else's is not.
+    # The number of trusted proxies in front of the site. Addresses from others are ignored.
     "NUM_PROXIES": env.number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",
@@ -39,7 +38,6 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Ragsite API",
     "DESCRIPTION": "Search documents and ask questions of them, with citations that can be checked.",
     "VERSION": "1",
-    # The groups of the reference, in this order; each view names its own.
     "TAGS": [
         {"name": "Answers", "description": "Ask, read, follow and rate answers."},
         {"name": "Conversations", "description": "The caller's conversations."},
@@ -48,12 +46,12 @@ SPECTACULAR_SETTINGS = {
         {"name": "OpenAI", "description": "For clients of OpenAI's protocol."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,
-    # The schema is the same for everybody: credentials are not looked at.
+    # The schema is public, so credentials are ignored.
     "SERVE_AUTHENTICATION": [],
-    # What PATCH demands is demanded.
+    # Fields that PATCH requires are marked as required.
     "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
-    # A link inside each button is nothing that a keyboard or a screen reader can use.
+    # Keyboards and screen readers cannot use a link inside each button.
     "SWAGGER_UI_SETTINGS": {"deepLinking": False},
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {

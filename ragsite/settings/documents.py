@@ -1,4 +1,4 @@
-"""Files, what reading them may take, and sources."""
+"""Files, limits of reading them, and sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
 STATIC_URL = "static/"
-# Static files are served from where they lie; there is nothing to collect.
+# Static files are served from their folders, so there is no collectstatic.
 WHITENOISE_USE_FINDERS = True
 MEDIA_ROOT = DATA_DIR / "media"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
@@ -18,41 +18,39 @@ STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "retrieval.documents.storage.WholeFileStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-# A bucket of S3, or of a server that speaks its protocol, instead of the folder: for sites of several machines.
+# An S3-compatible bucket instead of the folder, for sites of several machines.
 if FILES_S3_BUCKET := env.text("FILES_S3_BUCKET", ""):
     STORAGES["default"] = {
         "BACKEND": "retrieval.documents.object_storage.ObjectStorage",
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
-            # The variable of Amazon's own tools; with it, buckets are named in the path.
+            # The variable of Amazon's own tools; with it, the path contains the bucket.
             "endpoint_url": env.text("AWS_ENDPOINT_URL_S3") or None,
-            # Keys and region are what the machine has: a role, AWS_ACCESS_KEY_ID and its like, or ~/.aws.
+            # The machine provides keys and region: a role, AWS_ACCESS_KEY_ID and its like, or ~/.aws.
         },
     }
-# Below this, nothing is saved: PostgreSQL stops when it cannot write, and then nothing can be read either.
+# No data are saved below this: PostgreSQL stops when it cannot write, and then reading fails too.
 DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.number("DOCUMENT_MAX_MIB", 50) * 2**20
-# One request with all its files: Django writes it to a temporary file before any view sees it.
+# One request with all its files: Django writes it to a temporary file before any view runs.
 REQUEST_MAX_BYTES = 500 * 2**20
-# So that one file does not keep a worker busy for hours.
+# One file must not keep a worker busy for hours.
 DOCUMENT_MAX_PASSAGES = 50_000
-# A document whose metadata name groups under this key is seen by their members alone.
+# Only members of the groups under this metadata key see a document.
 DOCUMENT_GROUPS_KEY = "groups"
-# Where a guard of the sandbox is missing, files are refused rather than read without it.
+# Refuse files if a guard of the sandbox is missing.
 SANDBOX_REQUIRED = env.flag("SANDBOX_REQUIRED", False)
-# What reading one file may take in the process of its own in which it is read.
 EXTRACTION_MEMORY_MIB = 1024
 EXTRACTION_SECONDS = 60.0
-# Pages that are pictures are recognised in these languages, by the names that Tesseract gives them; off: not at all.
+# Languages for OCR of pages that are pictures, by Tesseract's names; off: no OCR.
 OCR_LANGUAGES = [name for name in env.names("OCR_LANGUAGES", "eng,nld") if name.lower() != "off"]
-# After so long, a scan of many pages lets other slow files have a turn.
+# After this time, a scan of many pages lets other slow files continue.
 OCR_TURN_SECONDS = 300.0
-# Files that take longer than this are slow ones, of which so many are read at once: fewer than a worker has slots.
+# Files that take longer are slow. Fewer slow files are read at once than a worker has slots.
 QUICK_SECONDS = 1.0
 SLOW_DOCUMENTS_AT_ONCE = 1
 
-# Sources: folders that may be read, with all that is in them, and machines inside the own network that may be asked.
+# Folders that sources may read, with their contents, and hosts of the own network that they may call.
 SOURCE_FOLDERS = [Path(folder) for folder in env.names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.names("SOURCE_PRIVATE_HOSTS")
-# How long a server may be silent.
 SOURCE_TIMEOUT_SECONDS = 20.0

@@ -1,5 +1,4 @@
-"""The process environment, `.env` included, read with a type and a clear error, and what settings derive from it. Only
-they use it."""
+"""The process environment, `.env` included, read with a type and a clear error. Only settings use it."""
 
 from __future__ import annotations
 
@@ -35,7 +34,6 @@ def flag(name: str, default: bool) -> bool:
 
 
 def number(name: str, default: Number) -> Number:
-    """A number of the default's type: whole, or not."""
     value = text(name)
     try:
         return type(default)(value) if value else default
@@ -45,12 +43,10 @@ def number(name: str, default: Number) -> Number:
 
 
 def names(name: str, default: str = "") -> list[str]:
-    """Comma-separated values, blanks dropped."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
 def pairs(name: str) -> dict[str, str]:
-    """``theirs=ours`` pairs, separated by commas."""
     result = {}
     for part in names(name):
         key, separator, value = part.rpartition("=")
@@ -61,7 +57,7 @@ def pairs(name: str) -> dict[str, str]:
 
 
 def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
-    """Two numbers of 0 or more, separated by a comma; the two given ones where nothing is set."""
+    """Return two comma-separated numbers of 0 or more, or the defaults."""
     given = names(name) or [str(first), str(second)]
     try:
         first, second = map(float, given)
@@ -73,7 +69,7 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
 
 
 def https_url(name: str) -> str:
-    """An address whose answers are believed, and which therefore must be encrypted, except this machine's own."""
+    """Return a trusted address, which must be encrypted except on this machine."""
     value = text(name).rstrip("/")
     parts = urlsplit(value)
     if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
@@ -82,20 +78,19 @@ def https_url(name: str) -> str:
 
 
 def mail_server(name: str) -> tuple[str, int, str, str]:
-    """Host, port, user and password of ``smtp://user:password@host:587``; the host is empty if nothing is set."""
+    """Return host, port, user and password of ``smtp://user:password@host:587``. The host is empty if unset."""
     parts = urlsplit(text(name))
     try:
         host, port = parts.hostname or "", parts.port or 587
     except ValueError:
         host, port = "", 0
     if text(name) and not (parts.scheme == "smtp" and host):
-        # Not the value: it may hold a password.
+        # The value may contain a password, so the message omits it.
         raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
 
 
 def kept_secret_key(data_dir: Path) -> str:
-    """The secret key in the data directory, made at first use."""
     path = data_dir / "secret_key"
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -103,13 +98,12 @@ def kept_secret_key(data_dir: Path) -> str:
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)  # fails when another process was first, whose key then counts
+            os.link(fresh, path)  # fails if another process was first; its key then counts
         fresh.unlink()
     return path.read_text()
 
 
 def database_parameters(url: str) -> dict[str, Any]:
-    """What Django asks of a database, from a libpq URL; options such as sslmode included."""
     parts = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     return {
         "NAME": parts.pop("dbname", "ragsite"),
@@ -123,5 +117,4 @@ def database_parameters(url: str) -> dict[str, Any]:
 
 if flag("RAGSITE_DOTENV", True):
     load_dotenv(BASE_DIR / ".env")
-# Where the site keeps what it writes.
 DATA_DIR = Path(text("DATA_DIR", str(BASE_DIR / "var"))).resolve()

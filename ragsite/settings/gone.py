@@ -1,4 +1,4 @@
-"""Settings that were there once. One that is still set is refused at the start, with what holds now."""
+"""Removed settings. The site refuses to start if one is still set, and says what replaced it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# What holds now, and in place of which settings.
 _NOW = {
     "it has a fixed value": """
         ANSWERS_WAITING ANSWER_CACHE_SECONDS CALLER_SHARE CHAT_INJECTION_CHECK CHAT_MODEL_TOOLS CROSS_ENCODER_PRECISION
@@ -49,7 +48,6 @@ GONE = {name: now for now, names in _NOW.items() for name in names.split()}
 
 
 def refuse_gone() -> None:
-    """Raises: ImproperlyConfigured if one of them is set."""
     for name, now in GONE.items():
         if env.text(name):
             raise ImproperlyConfigured(

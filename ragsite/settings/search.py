@@ -12,33 +12,32 @@ from ragsite.settings import env
 from ragsite.settings.env import DATA_DIR
 
 
-def _backend(path: str, **options: Any) -> dict[str, Any]:
-    """The class that does a part of the work, and its arguments."""
+def _make_backend(path: str, **options: Any) -> dict[str, Any]:
     return {"BACKEND": path, "OPTIONS": options}
 
 
 _IN_THIS_PROCESS = {"cache_dir": DATA_DIR / "models"}
 BUILT_IN_EMBEDDERS = {
-    "multilingual-e5-small": _backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
-    "all-MiniLM-L6-v2": _backend("retrieval.index.embedders.onnx.OnnxMiniLM", **_IN_THIS_PROCESS),
+    "multilingual-e5-small": _make_backend("retrieval.index.embedders.e5.MultilingualE5", **_IN_THIS_PROCESS),
+    "all-MiniLM-L6-v2": _make_backend("retrieval.index.embedders.onnx.OnnxMiniLM", **_IN_THIS_PROCESS),
 }
 EMBEDDING_BASE_URL = env.text("EMBEDDING_BASE_URL")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL")
 _query_prompt, _, _document_prompt = env.text("EMBEDDING_PROMPTS").partition("|")
-# Empty without a name: which of the built-in ones it is then, `retrieval.index.embedder_choice` decides.
+# It is empty if no name is set, and `retrieval.index.embedder_choice` chooses a built-in embedder.
 EMBEDDER = BUILT_IN_EMBEDDERS.get(EMBEDDING_MODEL, {})
 if EMBEDDING_BASE_URL:
-    EMBEDDER = _backend(
+    EMBEDDER = _make_backend(
         "retrieval.index.embedders.openai.OpenAICompatibleEmbedder",
         base_url=EMBEDDING_BASE_URL,
         api_key=env.text("EMBEDDING_API_KEY", env.text("OPENAI_API_KEY")),
         model=EMBEDDING_MODEL or "text-embedding-3-small",
         dimension=env.number("EMBEDDING_DIMENSION", 1536),
-        # A reader waits; then keywords alone serve.
+        # A reader waits; afterwards keywords alone search.
         query_timeout_seconds=2.5,
     )
 elif EMBEDDING_MODEL and not EMBEDDER:
-    EMBEDDER = _backend(
+    EMBEDDER = _make_backend(
         "retrieval.index.embedders.onnx.LocalEmbedder",
         model=EMBEDDING_MODEL,
         query_prompt=_query_prompt or None,
@@ -46,13 +45,13 @@ elif EMBEDDING_MODEL and not EMBEDDER:
         dimension=env.number("EMBEDDING_DIMENSION", 0) or None,
         **_IN_THIS_PROCESS,
     )
-# A language model does some of retrieval's work where there is one: OPENAI_BASE_URL, OPENAI_MODEL.
+# A language model (OPENAI_BASE_URL, OPENAI_MODEL) does some of retrieval's work.
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_MODEL = env.text("OPENAI_MODEL")
 # A GGUF file, which a process of the site serves (ragsite/processes/local_model.py).
 LOCAL_MODEL = env.text("LOCAL_MODEL")
-# On 127.0.0.1. Another site on this machine can ask it by OPENAI_BASE_URL.
+# The port is on 127.0.0.1. Another site on this machine can use it by OPENAI_BASE_URL.
 LOCAL_MODEL_PORT = 8411
 LOCAL_MODEL_THREADS = available_cores()
 if LOCAL_MODEL:
@@ -62,56 +61,54 @@ if LOCAL_MODEL:
     OPENAI_BASE_URL = f"http://127.0.0.1:{LOCAL_MODEL_PORT}/v1"
     OPENAI_MODEL = OPENAI_MODEL or Path(LOCAL_MODEL).stem
 OPENAI_TIMEOUT_SECONDS = env.number("OPENAI_TIMEOUT_SECONDS", 60.0)
-# Of a whole answer; a question may take less.
+# The limit of a whole answer; a question may take less.
 OPENAI_TOTAL_SECONDS = 300.0
 OPENAI_MAX_TOKENS = env.number("OPENAI_MAX_TOKENS", 1000)
 OPENAI_CONTEXT_TOKENS = env.number("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
-# What the rules, the sources and the question may take of it. A processor reads some 90 tokens a second into a model of
-# 1.5 billion parameters.
+# Tokens for the rules, the sources and the question. A processor reads about 90 tokens a second into a model of 1.5
+# billion parameters.
 OPENAI_PROMPT_TOKENS = env.number("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
 OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
 HAS_MODEL = bool(OPENAI_BASE_URL and OPENAI_MODEL)
 QUERY_REFORMULATOR: dict[str, Any] = {}
-# A local model writes one thing at a time, and would be late. A search profile can do without.
+# A local model writes one text at a time, and would be late. A search profile can work without it.
 if HAS_MODEL and not LOCAL_MODEL:
-    QUERY_REFORMULATOR = _backend(
+    QUERY_REFORMULATOR = _make_backend(
         "retrieval.search.understanding.model_reformulator.ModelReformulator",
         **_MODEL,
-        # A reader waits; then the question is searched as it was asked.
+        # A reader waits; afterwards the original question is searched.
         timeout_seconds=4.0,
     )
-# None unless asked for: each passage of every document costs a call.
+# Off by default: each passage of every document costs a call.
 QUESTION_GENERATOR: dict[str, Any] | None = None
 if HAS_MODEL and env.flag("QUESTIONS_WITH_MODEL", False):
-    QUESTION_GENERATOR = _backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
+    QUESTION_GENERATOR = _make_backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
 
-# By the name that a profile chooses them by. Nothing is loaded or called before one is chosen.
+# Profiles choose a reranker by its name. An unused reranker is not loaded.
 RERANKERS: dict[str, dict[str, Any]] = {}
 RERANK_URL, RERANK_MODEL = env.text("RERANK_URL"), env.text("RERANK_MODEL")
 if RERANK_MODEL and not RERANK_URL:
-    RERANKERS["cross_encoder"] = _backend(
+    RERANKERS["cross_encoder"] = _make_backend(
         "retrieval.search.ranking.cross_encoder.CrossEncoder",
         model=RERANK_MODEL,
         cache_dir=DATA_DIR / "models",
         threads=2,
     )
 if RERANK_URL:
-    RERANKERS["http"] = _backend(
+    RERANKERS["http"] = _make_backend(
         "retrieval.search.ranking.http_reranker.HttpReranker",
         url=RERANK_URL,
         api_key=env.text("RERANK_API_KEY"),
         model=RERANK_MODEL,
         api=env.text("RERANK_API", "auto"),
     )
-# What searches use until a profile is published in the admin.
 RETRIEVAL_DEFAULT_METHOD = "zscore"
 RETRIEVAL_TOP_K = 8
 RETRIEVAL_DEPTH = 50
 RETRIEVAL_RERANKER = "none"
-# The one switch back to vectors alone, whatever profile is published.
+# False leaves only vector search, whatever profile is published.
 RETRIEVAL_HYBRID_ENABLED = env.flag("RETRIEVAL_HYBRID_ENABLED", True)
-# A retriever that is slower is left out.
 RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
 # Robertson and Zaragoza, 2009. Passages keep the weights they were stored with until `manage.py reconcile --repair`.
 BM25_K1, BM25_B = env.two_numbers("BM25", 1.2, 0.75)

@@ -22,69 +22,68 @@ DATABASES: dict[str, dict[str, Any]] = {
         "ENGINE": "ragsite.postgres.backend",
         **env.database_parameters(database_url),
         "CONN_HEALTH_CHECKS": True,
-        # One a thread; the processes of the web server keep a pool (ragsite/processes/web.py).
+        # One connection per thread; the web server's processes have a pool (ragsite/processes/web.py).
         "CONN_MAX_AGE": None,
     }
 }
 
 CACHES: dict[str, dict[str, Any]] = {
-    # Shared by all processes: the limits of allauth are counted here.
+    # All processes share it: allauth counts its limits here.
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "ragsite_cache",
-        # Nobody shall be able to push the counts of others out.
+        # A caller must not be able to evict the counts of others.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
-    # For what any process may work out for itself.
+    # For values that each process can compute itself.
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
 }
 
-# With pgmq, the host in the URL is not used: the queue is where the tables are.
+# pgmq ignores the host in the URL: the queue is in the site's database.
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
-    # Longer than any task may run, or the broker hands a running task to a second worker.
+    # It is longer than any task may run, or the broker would give a running task to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
-        # As keywords, because pgmq finds no socket in a URL.
+        # pgmq finds no socket in a URL, so the parameters are keywords.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        # All queues of a worker are asked in turn, without waiting in one for what is in another. Four times a second
-        # would take 3.6 % of a core of an idle site.
+        # Blocking in one queue would delay the others. Four polls a second would take 3.6 % of a core of an idle site.
         "wait_time_seconds": 0,
         "polling_interval": 0.5,
         "pool_size": 4,
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # With the defaults a killed worker's tasks were not back after 45 seconds.
+    # The defaults had not returned a killed worker's tasks after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
     "deliveries": ("retrieval.tasks.deliver_webhook",),
-    # They wait for a language model, or take long.
+    # These tasks wait for a language model, or take long.
     "judgements": (
         "evaluation.tasks.judge_answer", "evaluation.tasks.measure_evaluation_run", "chat.tasks.try_model"
     ),
     "maintenance": ("*",),
 }  # fmt: skip
 CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
-# A worker without `--queues` takes tasks from all. Older code, while processes are replaced, sends to `celery`.
+# A worker without `--queues` takes tasks from all queues. During an update, older code sends to `celery`.
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "ragsite.processes.worker_pool:TaskPool"
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 500
-# In KiB. A child that has grown beyond it is replaced when its task is done.
+# KiB. A child that has grown beyond it is replaced after its task.
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 1500 * 1024
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BEAT_SCHEDULER = "ragsite.processes.beat:Scheduler"
-# The time of this file is when the schedule was last looked at. Setting it needs no room on the disk.
+# The file's time shows when the schedule was last read. Setting it needs no disk space.
 SCHEDULER_SEEN_FILE = DATA_DIR / "scheduler.seen"
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {"task": "retrieval.tasks.sweep", "schedule": 15.0},
@@ -95,17 +94,16 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
-    # Then no worker begins it: the next one does as much. Not sooner, because clocks of machines differ by minutes.
+    # Expired tasks are skipped, since the next one does the same. Clocks of machines differ by minutes.
     _entry["options"] = {"expires": 900.0}
 
-# Traces go there over OTLP; the exporter reads OpenTelemetry's other variables themselves.
+# Traces go there over OTLP; the exporter reads OpenTelemetry's other variables.
 OTEL_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 
-# One line of text an event, or one JSON object.
 LOG_FORMAT = env.text("LOG_FORMAT", "text").lower()
 if LOG_FORMAT not in ("text", "json"):
     raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT!r}.")
-# A line for each request; not for those of probes. Text is for people, who would drown in them.
+# A line per request except probes. Text logs are for people, so they omit these lines.
 LOG_REQUESTS = LOG_FORMAT == "json"
 LOGGING = {
     "version": 1,

@@ -72,7 +72,7 @@ def another_user(server):
 
 
 def postmaster(server):
-    return psutil.Process(server._postmaster_pid())
+    return psutil.Process(server._read_postmaster_pid())
 
 
 def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared):
@@ -96,12 +96,12 @@ def test_it_carries_pgvector_and_is_tuned(server):
         assert connection.execute("SHOW jit").fetchone() == ("off",)
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
     # What is stored has room in its memory, as far as a quarter of the machine's goes.
-    assert [server._buffers_mib(memory) for memory in (1_000, 8_000, 64_000)] == [250, 1024, 1024]
+    assert [server._compute_buffers_mib(memory) for memory in (1_000, 8_000, 64_000)] == [250, 1024, 1024]
     large = server.cluster / "base" / "large"
     large.touch()
     os.truncate(large, 5_000 * 2**20)
-    assert server._buffers_mib(8_000) == 2_000
-    assert 5_000 <= server._buffers_mib(64_000) < 5_100
+    assert server._compute_buffers_mib(8_000) == 2_000
+    assert 5_000 <= server._compute_buffers_mib(64_000) < 5_100
     large.unlink()
 
 
@@ -120,7 +120,7 @@ def test_killed_it_starts_again_with_all_its_rows(server):
 def test_a_recycled_process_id_is_not_mistaken_for_the_server(server):
     server.stop()
     # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
-    other = subprocess.Popen(["sleep", "60"], user=server._server_user())
+    other = subprocess.Popen(["sleep", "60"], user=server._find_server_user())
     try:
         lock_file = f"{other.pid}\n{server.cluster}\n{int(time.time())}\n5432\n{server.socket_dir}\n\n0 0\nready\n"
         (server.cluster / "postmaster.pid").write_text(lock_file)

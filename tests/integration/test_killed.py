@@ -79,7 +79,7 @@ def test_a_workers_child_goes_before_the_database_and_is_replaced(queue, workers
     wait_until(main.children, 60, "the worker's child")
     (child,) = main.children()
     wait_until(lambda: score(child.pid) == machine.WORK_SCORE, 60, "the child's score")
-    assert score(settings.EMBEDDED_POSTGRES._postmaster_pid()) < machine.WORK_SCORE
+    assert score(settings.EMBEDDED_POSTGRES._read_postmaster_pid()) < machine.WORK_SCORE
     # What the kernel does where memory runs out.
     child.kill()
     wait_until(lambda: [one.pid for one in main.children()] not in ([], [child.pid]), 60, "another child")
@@ -93,7 +93,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection, queue, workers)
         lambda: Document.objects.filter(status="processing", progress_percent__gt=0).exists(), 60, "a half-read file"
     )
     connection.close()
-    psutil.Process(settings.EMBEDDED_POSTGRES._postmaster_pid()).kill()
+    psutil.Process(settings.EMBEDDED_POSTGRES._read_postmaster_pid()).kill()
     wait_until(lambda: not settings.EMBEDDED_POSTGRES.is_running(), 60)
     settings.EMBEDDED_POSTGRES.ensure_running()
 

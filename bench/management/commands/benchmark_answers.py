@@ -1,5 +1,3 @@
-"""Where the processor time of an answer goes."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""How fast search is at a size that is chosen."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -57,7 +55,7 @@ class Command(MeasuringCommand, PreparedCommand):
         return (
             f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
             f"{percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
-            f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_mean(measured.recall):.2f}. Sizes: {sizes}."
+            f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_average(measured.recall):.2f}. Sizes: {sizes}."
         ) + (f"\n\n{several}" if measured.throughput else "")
 
     def as_json(self, measured: BenchmarkRun) -> dict[str, Any]:
@@ -71,7 +69,7 @@ class Command(MeasuringCommand, PreparedCommand):
                 for stage, times in measured.stages().items()
             },
             "ratios": {name: round(measured.ratio(*stages), 3) for name, stages in RATIOS.items()},
-            f"recall@{DEPTH}": round(_mean(measured.recall), 4),
+            f"recall@{DEPTH}": round(_average(measured.recall), 4),
             "throughput": [
                 {
                     "askers": each.askers,
@@ -85,5 +83,5 @@ class Command(MeasuringCommand, PreparedCommand):
         }
 
 
-def _mean(values: list[float]) -> float:
+def _average(values: list[float]) -> float:
     return sum(values) / len(values)

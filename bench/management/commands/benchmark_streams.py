@@ -1,5 +1,3 @@
-"""What many open streams cost the site."""
-
 from __future__ import annotations
 
 import resource
@@ -37,7 +35,7 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # A reader, its connection to the web process, and that one's to the model.
+        # Each stream needs a reader, its connection to the web process, and a connection to the model.
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.section = "quoted streams" if options["quoted"] else self.section
@@ -90,17 +88,17 @@ class Command(MeasuringCommand, PreparedCommand):
             "cpu_ms_per_stream": round(measured.cpu_ms, 1),
             "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
             "readers_ms_per_stream": round(measured.readers_ms, 1),
-            "before": _load(measured.before),
-            "peak": _load(measured.peak),
-            "after": _load(measured.after),
+            "before": _describe_load(measured.before),
+            "peak": _describe_load(measured.peak),
+            "after": _describe_load(measured.after),
             "vanished": {
                 "readers": len(measured.vanished),
                 "stopped_seconds": round(measured.stopped_seconds, 2),
-                **_load(measured.settled),
+                **_describe_load(measured.settled),
             },
             "statuses": measured.statuses,
         }
 
 
-def _load(load: StreamLoad) -> dict[str, Any]:
+def _describe_load(load: StreamLoad) -> dict[str, Any]:
     return {"memory_mib": round(load.memory_mib, 1), "database_connections": load.connections}

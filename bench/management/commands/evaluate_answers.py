@@ -1,5 +1,3 @@
-"""How good whole answers are: what they cite, when they are refused, and how long they take."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -57,24 +55,25 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[AnswerRun]:
-        # All are read before the first is asked: a misspelt folder shows at once, not after an hour.
+        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
         sets = [read_beir_questions(folder) for folder in options["folders"]]
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
         for test_set, questions in sets:
             collection = load(test_set, configuration=configuration_of(test_set), chunked=False, report=report)
-            asked = _asked(questions, [other for other in foreign if other.name != test_set.name], options["limit"])
+            asked = _choose_questions(
+                questions, [other for other in foreign if other.name != test_set.name], options["limit"]
+            )
             runs.append(run(test_set.name, asked, collection, report=report))
         return runs
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
-        """A column a set: the numbers of questions, the figures, and the times."""
         rows = [
             [f"{kind.replace('_', '-')} questions", *(f"{len(run.of(kind)):,}" for run in runs)]
             for kind in QuestionKind
         ]
         of_runs = [run.figures() for run in runs]
-        rows += [[label, *(_shown(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
+        rows += [[label, *(_format_interval(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
         latencies = [run.latency() for run in runs]
         rows += [
             [
@@ -100,12 +99,11 @@ class Command(MeasuringCommand, PreparedCommand):
         }
 
 
-def _asked(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
-    """At most ``limit`` questions of each kind, of the set itself and of the foreign ones."""
+def _choose_questions(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
     own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
     return [*own, *off_topic(foreign, limit)]
 
 
-def _shown(interval: Interval | None) -> str:
+def _format_interval(interval: Interval | None) -> str:
     return "-" if interval is None else f"{figure(interval.mean)} [{figure(interval.low)} {figure(interval.high)}]"

@@ -1,7 +1,7 @@
-"""The accuracy of the classes of questions, on labelled questions.
+"""A command that measures the accuracy of question classes on labelled questions.
 
-A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written on the split "tuning"
-alone, so a figure counts only if it comes from "held-out".
+A labelled question is a JSON line `{"question", "class", "language", "split"}`. Rules are written only on the split
+"tuning", so only figures of the other split count.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedQuestion:
-    """A question with its label ``query_class``, and the class that it was ``given``."""
-
     text: str
     query_class: QueryClass
     language: str
@@ -44,7 +42,7 @@ class Command(MeasuringCommand):
         "Classify labelled questions and print the accuracy with 95 % bootstrap intervals, in all, by half and by "
         "language, and the confusion matrix of the half on which no rule was written."
     )
-    # Neither the database nor any backend takes part.
+    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -55,7 +53,7 @@ class Command(MeasuringCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> dict[str, list[ClassifiedQuestion]]:
-        by_group = _groups(_read(options["file"]))
+        by_group = _group_questions(_read(options["file"]))
         for one in by_group["all"] if options["errors"] else ():
             if not one.is_right:
                 given = f"{one.given.query_class} ({one.given.rule})"
@@ -64,14 +62,18 @@ class Command(MeasuringCommand):
 
     def as_json(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> dict[str, Any]:
         return {
-            name: {"questions": len(own), "accuracy": rounded(_accuracy(own)), "confusion": _confusion(own)}
+            name: {
+                "questions": len(own),
+                "accuracy": rounded(_compute_accuracy(own)),
+                "confusion": _count_confusion(own),
+            }
             for name, own in by_group.items()
         }
 
     def as_markdown(self, by_group: Mapping[str, Sequence[ClassifiedQuestion]]) -> str:
-        groups = [[name, str(len(own)), str(_accuracy(own))] for name, own in by_group.items()]
+        groups = [[name, str(len(own)), str(_compute_accuracy(own))] for name, own in by_group.items()]
         judged = "held-out" if "held-out" in by_group else "all"
-        matrix = _confusion(by_group[judged])
+        matrix = _count_confusion(by_group[judged])
         rows = [
             [label, *map(str, given.values()), f"{given[label] / total:.3f}" if (total := sum(given.values())) else "-"]
             for label, given in matrix.items()
@@ -83,12 +85,12 @@ class Command(MeasuringCommand):
         )
 
 
-def _accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
+def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
     return mean_interval([float(one.is_right) for one in questions])
 
 
 def _read(path: Path) -> list[ClassifiedQuestion]:
-    """The file's questions in their order, classified. Raises: UnreadableTestSet, naming the line."""
+    """Read and classify the file's questions in order. Raises: UnreadableTestSet, which names the line."""
     questions = []
     for where, row in read_objects(path):
         with naming(where):
@@ -99,8 +101,7 @@ def _read(path: Path) -> list[ClassifiedQuestion]:
     return questions
 
 
-def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
-    """All questions, those of each split, and those of each language within a split."""
+def _group_questions(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
     groups: dict[str, list[ClassifiedQuestion]] = {"all": questions}
     for one in questions:
         for name in (one.split, f"{one.split}, {one.language}"):
@@ -108,7 +109,6 @@ def _groups(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQue
     return groups
 
 
-def _confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
-    """By label, the number of questions that were given each class."""
+def _count_confusion(questions: Sequence[ClassifiedQuestion]) -> dict[str, dict[str, int]]:
     counts = Counter((one.query_class, one.given.query_class) for one in questions)
     return {label.value: {given.value: counts[label, given] for given in QueryClass} for label in QueryClass}

@@ -1,5 +1,3 @@
-"""How well the support of sentences tells good answers from bad ones, on answers with human labels."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -20,7 +18,7 @@ class Command(MeasuringCommand):
         "Judge answers that people have labelled, and print the area under the ROC curve (AUROC) of their groundedness "
         "with a 95 % bootstrap interval, beside that of the share of answer words found in the passages."
     )
-    # The database takes no part.
+    # The command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -49,7 +47,7 @@ class Command(MeasuringCommand):
 
     def as_json(self, judged: Sequence[JudgedAnswer]) -> dict[str, Any]:
         labels = [each.answer.hallucinated for each in judged]
-        # Higher for what is more likely hallucinated.
+        # A higher value means more likely hallucinated.
         area = auroc_interval(labels, [-each.score for each in judged])
         found = marking(judged)
         return {

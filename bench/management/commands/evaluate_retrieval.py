@@ -1,5 +1,3 @@
-"""How well search ranks, on test sets in BEIR's form."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -20,7 +18,7 @@ from evaluation.statistics import METRICS, Interval, rounded
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
-# What every method is compared with, question by question: what almost every product ships.
+# Each method is compared per question with RRF, which almost every product uses.
 BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
@@ -55,12 +53,12 @@ class Command(MeasuringCommand, PreparedCommand):
         super().handle(*args, **options)
 
     def measure(self, options: dict[str, Any], report: Report) -> list[SetRun]:
-        methods = _methods(options["methods"])
+        methods = _parse_methods(options["methods"])
         reranker = options["reranker"]
         if reranker is not None and reranker not in rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
         check_depth()
-        # All are read before the first is searched: a misspelt folder shows at once, not after an hour.
+        # Reading all sets first makes a misspelt folder fail at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
         configurations = [configuration_of(test_set, options["language"]) for test_set in test_sets]
         runs = []
@@ -72,13 +70,12 @@ class Command(MeasuringCommand, PreparedCommand):
         return runs
 
     def as_text(self, runs: Sequence[SetRun]) -> str:
-        return "\n\n".join([*map(_shown, runs), *([_means_shown(runs)] if len(runs) > 1 else [])])
+        return "\n\n".join([*map(_format_run, runs), *([_format_means(runs)] if len(runs) > 1 else [])])
 
     def as_json(self, runs: Sequence[SetRun]) -> dict[str, Any]:
         return {"sets": [_as_json(run) for run in runs]}
 
     def as_markdown(self, runs: Sequence[SetRun]) -> str:
-        """nDCG@10 of each method on each set with the means below, and how the default compares."""
         names = list(runs[0].methods)
         rows = []
         for of_set in runs:
@@ -88,12 +85,12 @@ class Command(MeasuringCommand, PreparedCommand):
                     of_set.name,
                     f"{of_set.documents:,}",
                     f"{of_set.queries:,}",
-                    *_best_in_bold([values[name] for name in names]),
+                    *_mark_best([values[name] for name in names]),
                 ]
             )
         for metric in METRICS:
             means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
-            rows.append([f"**mean {metric}**", "", "", *_best_in_bold(means)])
+            rows.append([f"**mean {metric}**", "", "", *_mark_best(means)])
         tables = [table(["set", "documents", "questions", *names], rows)]
         if DEFAULT in names and BASELINE in names:
             retrievers = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
@@ -103,7 +100,7 @@ class Command(MeasuringCommand, PreparedCommand):
                 of_default = default.interval("ndcg@10")
                 cells = [of_set.name, f"{figure(of_default.mean)} [{figure(of_default.low)} {figure(of_default.high)}]"]
                 for name in (BASELINE, *retrievers):
-                    cells.append(interval(**asdict(_paired(default, of_set.methods[name]))))
+                    cells.append(interval(**asdict(_compare_paired(default, of_set.methods[name]))))
                 compared.append(cells)
             tables.append(
                 table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared)
@@ -111,13 +108,13 @@ class Command(MeasuringCommand, PreparedCommand):
         return "\n\n".join(tables)
 
 
-def _shown(run: SetRun) -> str:
+def _format_run(run: SetRun) -> str:
     baseline = run.methods.get(BASELINE)
     rows = []
     for name, method in run.methods.items():
         latency = method.latency()
         times = (latency.get(stage) for stage in TIMED)
-        difference = _paired(method, baseline) if baseline is not None and baseline is not method else None
+        difference = _compare_paired(method, baseline) if baseline is not None and baseline is not method else None
         rows.append(
             [
                 name,
@@ -130,7 +127,7 @@ def _shown(run: SetRun) -> str:
     return f"{run.name}: {run.documents} documents, {run.queries} queries\n\n{table(header, rows)}"
 
 
-def _means_shown(runs: Sequence[SetRun]) -> str:
+def _format_means(runs: Sequence[SetRun]) -> str:
     rows = []
     for name in runs[0].methods:
         means = (sum(run.methods[name].interval(metric).mean for run in runs) / len(runs) for metric in METRICS)
@@ -138,8 +135,7 @@ def _means_shown(runs: Sequence[SetRun]) -> str:
     return f"Means of {len(runs)} sets, each counting once\n\n{table(['method', *METRICS], rows)}"
 
 
-def _methods(names: str) -> list[str]:
-    """The methods named, each once. Raises: CommandError for none, or an unknown one."""
+def _parse_methods(names: str) -> list[str]:
     methods = list(dict.fromkeys(name for part in names.split(",") if (name := part.strip())))
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:
@@ -149,11 +145,11 @@ def _methods(names: str) -> list[str]:
     return methods
 
 
-def _paired(method: MethodRun, baseline: MethodRun) -> Interval:
+def _compare_paired(method: MethodRun, baseline: MethodRun) -> Interval:
     return paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
 
 
-def _best_in_bold(values: Sequence[float]) -> list[str]:
+def _mark_best(values: Sequence[float]) -> list[str]:
     best = max(round(value, 3) for value in values)
     return [f"**{figure(value)}**" if round(value, 3) == best else figure(value) for value in values]
 
@@ -170,5 +166,5 @@ def _as_json(run: SetRun) -> dict[str, Any]:
 def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
     figures: dict[str, Any] = {metric: rounded(method.interval(metric)) for metric in METRICS}
     if baseline is not None and baseline is not method:
-        figures[f"ndcg@10_minus_{BASELINE}"] = rounded(_paired(method, baseline))
+        figures[f"ndcg@10_minus_{BASELINE}"] = rounded(_compare_paired(method, baseline))
     return figures | {"latency_ms": {stage: rounded(times, 2) for stage, times in method.latency().items()}}

@@ -1,5 +1,3 @@
-"""Measure how many questions about tables get a computed value, a right one, and a right one on the page."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

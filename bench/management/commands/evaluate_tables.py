@@ -1,5 +1,3 @@
-"""How many tables of printed files are found, how many of their cells are right, and what is taken for a table."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -21,7 +19,7 @@ class Command(MeasuringCommand):
         "Read the PDF files of folders and compare their tables with the CSV files beside them: NAME.csv, or NAME.1.csv"
         ", NAME.2.csv and so on, each with the names of its columns first. A file without any holds no table."
     )
-    # Neither the database nor any backend takes part.
+    # The command uses neither the database nor a backend.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

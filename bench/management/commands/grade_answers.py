@@ -1,5 +1,3 @@
-"""How good answers are: each is held against what a good one holds, and gets 0 to 3 points."""
-
 from __future__ import annotations
 
 import json
@@ -69,8 +67,8 @@ class Command(MeasuringCommand, PreparedCommand):
             return run_graded(asked, asker, tell)
 
     def as_markdown(self, run: GradedRun) -> str:
-        points = table(["mean points of 3 (questions)", *run.corpora, "all"], _rows(run))
-        return f"{points}\n\n{table(['share of the questions', ''], _figures(run))}"
+        points = table(["mean points of 3 (questions)", *run.corpora, "all"], _make_rows(run))
+        return f"{points}\n\n{table(['share of the questions', ''], _make_figure_rows(run))}"
 
     def as_json(self, run: GradedRun) -> dict[str, Any]:
         def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
@@ -91,30 +89,29 @@ class Command(MeasuringCommand, PreparedCommand):
         }
 
 
-def _points(run: GradedRun, kind: str, corpus: str = "") -> str:
-    """The mean and the number of questions; of all kinds or all corpora together with the interval."""
+def _format_points(run: GradedRun, kind: str, corpus: str = "") -> str:
+    """Return the mean and the number of questions, with the interval for a row or column of totals."""
     points = run.points(kind=kind, corpus=corpus)
     if points is None:
         return "-"
     number = len(run.of(kind=kind, corpus=corpus))
-    return f"{points.mean:.2f} ({number})" if kind and corpus else f"{_interval(points)} ({number})"
+    return f"{points.mean:.2f} ({number})" if kind and corpus else f"{_format_interval(points)} ({number})"
 
 
-def _interval(figure: Interval) -> str:
+def _format_interval(figure: Interval) -> str:
     return f"{figure.mean:.2f} [{figure.low:.2f} {figure.high:.2f}]"
 
 
-def _rows(run: GradedRun) -> list[list[str]]:
-    """A row for each kind of question, and one for all: the mean points in each corpus, and in all."""
+def _make_rows(run: GradedRun) -> list[list[str]]:
     kinds = [(kind, kind.replace("_", " ")) for kind in run.kinds]
     return [
-        [label, *(_points(run, kind, corpus) for corpus in run.corpora), _points(run, kind)]
+        [label, *(_format_points(run, kind, corpus) for corpus in run.corpora), _format_points(run, kind)]
         for kind, label in [*kinds, ("", "all")]
     ]
 
 
-def _figures(run: GradedRun) -> list[list[str]]:
-    rows = [[SHARES[name], _interval(share)] for name, share in run.shares().items() if share is not None]
+def _make_figure_rows(run: GradedRun) -> list[list[str]]:
+    rows = [[SHARES[name], _format_interval(share)] for name, share in run.shares().items() if share is not None]
     if seconds := run.seconds():
         rows.append(["seconds, p50 / p95", f"{seconds.p50:.2f} / {seconds.p95:.2f}"])
     return rows

@@ -1,5 +1,3 @@
-"""Runs an evaluation set in the terminal."""
-
 from __future__ import annotations
 
 import json
@@ -51,7 +49,7 @@ class Command(PreparedCommand):
         if not evaluation_set.questions.measurable(kind).exists():
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
-            profile = _profile(options["profile"])
+            profile = _find_profile(options["profile"])
             draft = evaluation_set.collection.drafts.open().first() if options["draft"] else None
             if options["draft"] and draft is None:
                 raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
@@ -64,12 +62,12 @@ class Command(PreparedCommand):
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(run), ensure_ascii=False))
         else:
-            self._tell(run)
+            self._print_figures(run)
         if run.unreliable_reason:
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for the worker that does. An interrupted run is cancelled."""
+        """Measure the run, or wait for the worker that measures it. An interrupted run is cancelled."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -77,18 +75,17 @@ class Command(PreparedCommand):
                 measured = run_execution.measure(run.pk, lambda asked, total: bar.show(label, asked, total))
                 run.refresh_from_db()
                 if measured is not None and run.error and not run.is_finished:
-                    # The caller decides about another attempt.
                     raise EvaluationError(run.error)
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # Not a run for a worker: somebody else requested it.
+            # An enqueued run was requested by another user, and a worker measures it.
             queue.cancel(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
             bar.clear()
 
-    def _tell(self, run: EvaluationRun) -> None:
+    def _print_figures(self, run: EvaluationRun) -> None:
         documents = "" if run.draft is None else f", on {run.draft}"
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
@@ -100,8 +97,7 @@ class Command(PreparedCommand):
         self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {latency['p50']:.0f} / {latency['p95']:.0f}")
 
 
-def _profile(name: str) -> NamedProfile:
-    """Raises: CommandError, ImproperProfile, SearchUnavailable."""
+def _find_profile(name: str) -> NamedProfile:
     if not name:
         return active_profile()
     if name == BUILT_IN:

@@ -1,5 +1,3 @@
-"""The whole site in one file."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

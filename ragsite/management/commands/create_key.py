@@ -1,5 +1,3 @@
-"""An API key, for a person or for a program with an account of its own."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -47,24 +45,24 @@ class Command(PreparedCommand):
             except ValidationError as error:
                 raise CommandError(error.messages[0]) from error
         issued = issue_key(
-            self._user(options["user"], may_make=options["service"]),
+            self._find_user(options["user"], may_make=options["service"]),
             options["name"],
             [Scope(scope) for scope in options["scope"] or (Scope.SEARCH, Scope.ASK)],
-            collections=self._collections(options["collection"]),
+            collections=self._find_collections(options["collection"]),
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] > 0 else None,
             rate=options["rate"],
             lists_sources=options["list_sources"],
         )
         self.stdout.write(issued.secret)
 
-    def _user(self, name: str, *, may_make: bool) -> Any:
+    def _find_user(self, name: str, *, may_make: bool) -> Any:
         users = get_user_model()._default_manager
         user = users.filter(username=name).first()
         if user is None and not may_make:
             raise CommandError(f"There is no account named {name}: give --service to make one for a program.")
-        return user or users.create_user(name)  # without a password, nobody signs in with it
+        return user or users.create_user(name)  # no password, so no person can sign in
 
-    def _collections(self, slugs: list[str] | None) -> list[Collection] | None:
+    def _find_collections(self, slugs: list[str] | None) -> list[Collection] | None:
         if not slugs:
             return None
         collections = list(Collection.objects.filter(slug__in=slugs))

@@ -1,5 +1,3 @@
-"""The audit log as JSON lines."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

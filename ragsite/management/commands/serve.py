@@ -1,5 +1,3 @@
-"""From a fresh checkout to a running site, in the foreground."""
-
 from __future__ import annotations
 
 import gc
@@ -54,7 +52,7 @@ class Command(BaseCommand):
             embedded.acquire()
         if trouble := interrupted_restore():
             raise CommandError(trouble)
-        # In a child, so that what preparing alone loads (models, the readers of files) is gone when it is done.
+        # A child prepares, so that modules needed only for it (models, readers of files) leave memory.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare)
@@ -66,7 +64,7 @@ class Command(BaseCommand):
                     process.kill()
                 raise
         load_model()
-        # Whoever starts the site as root knows; the worker runs what the web server runs.
+        # The operator chose root; the worker runs the same code as the web server.
         warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
         environment = {
@@ -83,7 +81,7 @@ class Command(BaseCommand):
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
-        # The garbage collector would write to what is loaded by now, and make copies everywhere.
+        # The garbage collector would write to loaded objects, and so copy their memory in each fork.
         gc.collect()
         gc.freeze()
         supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)
@@ -97,7 +95,7 @@ class Command(BaseCommand):
             self._announce()
 
     def _has_model(self) -> bool:
-        """Whether the local model, if there is one, is loaded, or is not waited for any longer."""
+        """Return whether the local model is loaded, absent, or no longer waited for."""
         if not settings.LOCAL_MODEL or local_model.is_ready():
             return True
         if time.monotonic() < self._model_until:
@@ -115,7 +113,7 @@ class Command(BaseCommand):
                 embedded.ensure_running()
             embedded.ensure_guarded()
         except (EmbeddedPostgresError, OSError) as error:
-            # A full disk, say: when there is room again it starts, and the site with it.
+            # After a full disk, for example, the database starts again once there is space.
             self._say(f"{error}\nTrying again in {DATABASE_PAUSE_SECONDS} s.")
             self._database_at = time.monotonic() + DATABASE_PAUSE_SECONDS
 
@@ -137,7 +135,6 @@ class Command(BaseCommand):
         self._say("Stop with Ctrl-C.")
 
     def _is_answering(self) -> bool:
-        """Whether questions can be answered, as the web server says to a proxy in front of it."""
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
         names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"]
         headers = {"Host": names[0] if names else "localhost", "X-Forwarded-Proto": "https"}

@@ -1,4 +1,4 @@
-"""Starts the embedded server at the first connection, so that any command of the site just works."""
+"""A backend that starts the embedded server at the first connection, for any command of the site."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def _known_before(client):
 @pytest.fixture
 def stopped_server():
     """The postmaster, stopped: it accepts connections and says nothing. Its id, to let it go on."""
-    pid = settings.EMBEDDED_POSTGRES._postmaster_pid()
+    pid = settings.EMBEDDED_POSTGRES._read_postmaster_pid()
     os.kill(pid, signal.SIGSTOP)
     yield pid
     os.kill(pid, signal.SIGCONT)

@@ -124,7 +124,7 @@ def tables(tmp_path, settings):
         settings.DISK_RESERVE_BYTES = 0
         folder = small.path / "tablespace"
         folder.mkdir()
-        if owner := settings.EMBEDDED_POSTGRES._server_user():
+        if owner := settings.EMBEDDED_POSTGRES._find_server_user():
             shutil.chown(folder, owner, owner)
         moved = ("chat_answer", "chat_streamedevent", "chat_citation")
         with connection.cursor() as cursor:
