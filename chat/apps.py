@@ -7,6 +7,7 @@ class ChatConfig(AppConfig):
     verbose_name = _("Chat")
 
     def ready(self) -> None:
-        from chat.answering import approved_answers  # noqa: F401
-        from chat.conversations import retention  # noqa: F401  (they register themselves)
+        # These modules connect receivers of signals.
+        from chat.conversations import retention  # noqa: F401
+        from chat.curation import approved_upkeep  # noqa: F401
         from chat.streaming import saving  # noqa: F401

@@ -12,22 +12,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.conf import settings
-from django.core.mail import send_mail
-from django.db import DatabaseError, transaction
-from django.db.models import Count, Max, Q, QuerySet, Value
+from django.db import DatabaseError
+from django.db.models import Count, Max, QuerySet, Value
 from django.db.models.functions import StrIndex
-from django.db.models.signals import post_save
-from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from pgvector.django import CosineDistance
 
 from chat.answering.checking.citations import find_markers
-from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
+from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource
 from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSource, VerifiedCitation
 from core.exceptions import RagsiteError
-from core.jobs import sweeping
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import current_calibration
@@ -56,20 +51,6 @@ def version_of(collections: Iterable[int]) -> list[Any]:
     """A value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]
-
-
-def settled(questions: Iterable[str]) -> frozenset[str]:
-    """The normalized questions among these that already have an approved answer or were given to a passage."""
-    asked = {normalize(question) for question in questions}
-    given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
-    found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
-    edited = Chunk.objects.filter(questions_edited=True).exclude(canonical_questions=[]).order_by()
-    for wordings in edited.values_list("canonical_questions", flat=True):
-        found |= asked.intersection(map(normalize, wordings))
-    return frozenset(found)
-
-
-# What is answered ---------------------------------------------------------------------------------------------------
 
 
 def split_text(text: str) -> Iterator[str]:
@@ -219,130 +200,3 @@ def approval_of(approved: ApprovedAnswer | None) -> Approval | None:
     person = approved.approved_by
     name = person.get_full_name() or person.get_username().partition("@")[0] if person else _("a former curator")
     return Approval(approved.pk, name, timezone.localdate(approved.approved_at))
-
-
-# What a curator saves -----------------------------------------------------------------------------------------------
-
-
-def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Save the approved answer's question and these other wordings of it, by which it is found."""
-    wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
-    with transaction.atomic():
-        approved.questions.exclude(normalized__in=wanted).delete()
-        known = set(approved.questions.values_list("normalized", flat=True))
-        fresh = [
-            ApprovedQuestion(approved=approved, text=text, normalized=normalized)
-            for normalized, text in wanted.items()
-            if normalized not in known
-        ]
-        ApprovedQuestion.objects.bulk_create(fresh)
-        # Earlier answers to the same question serve no more.
-        approved.save(update_fields=["updated_at"])
-    embed_wordings(approved.questions.all())
-
-
-def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Embed the wordings that have no vector of the site's embedder yet. If the embedder does not answer, they are
-    embedded later.
-    """
-    try:
-        name = embedder_choice.embedder().name
-        for wording in wordings.exclude(embedder=name, embedding__isnull=False):
-            wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
-            wording.save(update_fields=["embedding", "embedder"])
-            # Earlier answers to such questions serve no more.
-            ApprovedAnswer.objects.filter(pk=wording.approved_id).update(updated_at=timezone.now())
-    except RagsiteError as error:
-        logger.warning("Wordings of approved questions have no vectors yet: %s", error)
-
-
-def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]) -> None:
-    """Replace the passages that the approved answer cites by these, given with their markers."""
-    rows = []
-    for marker, chunk in passages:
-        text = DocumentText.objects.only("content_hash", "recipe").get(pk=chunk.document_id)
-        rows.append(
-            ApprovedSource(
-                approved=approved,
-                marker=marker,
-                document_id=chunk.document_id,
-                document_title=str(chunk.document)[:500],
-                quote=chunk.content,
-                text_version=f"{text.content_hash}:{text.recipe}",
-            )
-        )
-    with transaction.atomic():
-        approved.sources.all().delete()
-        ApprovedSource.objects.bulk_create(rows)
-
-
-def approve(approved: ApprovedAnswer, by: Any) -> None:
-    """Approve the answer: readers get it from now on."""
-    approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
-    approved.flag, approved.flagged_at, approved.told_at = "", None, None
-    approved.save()
-
-
-# What has to be looked at -------------------------------------------------------------------------------------------
-
-
-@receiver(post_save, sender=Feedback, dispatch_uid="chat.flag_unhelpful")
-def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
-    if not instance.helpful and instance.answer.approved is not None:
-        instance.answer.approved.raise_flag(ApprovedAnswer.Flag.UNHELPFUL)
-
-
-@receiver(sweeping, dispatch_uid="chat.look_after_approved")
-def _sweep(**_options: Any) -> None:
-    flag_changed()
-    tell_owners()
-    embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
-
-
-def flag_changed() -> None:
-    """Flag approved answers that have expired, or that cite words which are no longer in their document."""
-    approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
-        flag__in=ApprovedAnswer.WITHHELD_FLAGS
-    )
-    for expired in approved.filter(expires_on__lt=timezone.localdate()):
-        expired.raise_flag(ApprovedAnswer.Flag.EXPIRED)
-    sources = ApprovedSource.objects.filter(approved__in=approved).select_related("approved")
-    texts = DocumentText.objects.only("content_hash", "recipe").in_bulk(
-        [pk for pk in sources.values_list("document", flat=True) if pk is not None]
-    )
-    for source in sources:
-        text = texts.get(source.document_id) if source.document_id else None
-        version = f"{text.content_hash}:{text.recipe}" if text is not None else ""
-        if text is not None and version == source.text_version:
-            continue
-        if text is None or locate(source) is None:
-            source.approved.raise_flag(ApprovedAnswer.Flag.CHANGED if text else ApprovedAnswer.Flag.GONE)
-        else:
-            source.text_version = version
-            source.save(update_fields=["text_version"])
-
-
-def tell_owners() -> int:
-    """Mail the owners about answers flagged since the last mail; returns how many mails were sent.
-
-    An owner without an address, or a site without mail, sees them on the admin's first page.
-    """
-    told = 0
-    due = Q(flag="") | ~Q(told_at=None)
-    for approved in ApprovedAnswer.objects.exclude(due).select_related("owner"):
-        if settings.MAIL_IS_SENT and approved.owner is not None and approved.owner.email:
-            text = _("The approved answer to “%(question)s” has to be looked at: %(why)s.") % {
-                "question": approved.question,
-                "why": approved.get_flag_display(),
-            }
-            if approved.flag in ApprovedAnswer.WITHHELD_FLAGS:
-                text += " " + _("Until somebody approves it again, readers do not get it.")
-            try:
-                subject = settings.EMAIL_SUBJECT_PREFIX + _("An approved answer has to be looked at")
-                send_mail(subject, text, None, [approved.owner.email])
-            except OSError as error:
-                logger.warning("The owner of approved answer %d was not told: %s", approved.pk, error)
-                continue
-            told += 1
-        ApprovedAnswer.objects.filter(pk=approved.pk).update(told_at=timezone.now())
-    return told

@@ -12,7 +12,8 @@ from itertools import islice
 
 from chat.answering.checking.citations import find_markers
 from chat.answering.evidence import Evidence
-from chat.answering.passage import Excerpt, find_marked, render
+from chat.answering.excerpt_markdown import find_marked, render
+from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
     as_alternative,

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
-from bisect import bisect_right
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Sequence
 
-from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
 from chat.answering import writers
@@ -19,13 +14,14 @@ from chat.answering.checking.verification import verify
 from chat.answering.evidence import Evidence, unknown_names, weigh
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote
+from chat.answering.greetings import answer_greeting
 from chat.answering.injection import RULE_NAMES, find_instruction
 from chat.answering.model_trial import uses_functions
+from chat.answering.notices import doubts_of, fallback_notice
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
-from chat.answering.passage import Excerpt
-from chat.answering.results import MOST_ALTERNATIVES, as_alternative, cut_results
+from chat.answering.quotation_places import put_in_place
+from chat.answering.refusal import refuse
 from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
-from chat.answering.units import QuotableUnit
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import instructions_for
@@ -35,14 +31,11 @@ from chat.types import (
     AnswerEvent,
     AnswerState,
     AnswerToken,
-    Choice,
     Completed,
     Failed,
     Verified,
-    VerifiedCitation,
     Withdrawn,
 )
-from core.database import fetch
 from core.exceptions import ModelFailed
 from core.metrics import begin_at_zero
 from core.threads import in_thread
@@ -50,150 +43,11 @@ from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.closeness import current_calibration
 from retrieval.models import Collection
 from retrieval.search.profiles.profiles import NamedProfile
-from retrieval.search.understanding.spelling import suggest
-from retrieval.search.understanding.vocabulary import CollectionVocabulary
-from retrieval.text.chunking import below_title, headings_at
 from retrieval.text.language import detect_language
-from retrieval.types import Passage, SearchFilters, SearchMethod, Turn
+from retrieval.types import SearchFilters, SearchMethod, Turn
 
 logger = logging.getLogger(__name__)
 begin_at_zero(INSTRUCTIONS, RULE_NAMES)
-
-# What is answered to a greeting or thanks: what the site is for.
-
-_COURTESIES = r"""
-    hi | hey | hello | yo | good\s(?:morning|afternoon|evening|day) | greetings | howdy | there | all | everyone | team
-    | thanks? | thank\syou | thx | many | so | very | much | a\slot | ok(?:ay)? | great | perfect | bye | goodbye
-    | see\syou | cheers | hoi | hallo | hey | dag | goede(?:morgen|middag|n?avond|ndag) | bedankt
-    | dank\s(?:je|u)(?:\swel)? | dankjewel | dankuwel | tot\sziens | doei | hartelijk | super | top | fijn
-"""
-_COURTESY = re.compile(rf"\W*(?:(?:{_COURTESIES})\b\W*){{1,5}}", re.IGNORECASE | re.VERBOSE)
-MOST_NAMES = 4
-
-
-def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
-    """The answer to a message of greetings or thanks alone; None for others."""
-    if not _COURTESY.fullmatch(message):
-        return None
-    names = Collection.objects.filter(pk__in=filters.collections).order_by("name").values_list("name", flat=True)
-    shown = ", ".join(names[:MOST_NAMES])
-    text = _("Hello! Ask a question: this site answers from its documents, and names the place.")
-    if shown:
-        text += " " + _("There are documents in: %(collections)s.") % {"collections": shown}
-    return Completed(text, (), generator="")
-
-
-# What a reader must know of how an answer came about: the notices beside it.
-
-
-def doubts_of(verified: Verified, draft: AnswerDraft) -> list[str]:
-    """Warnings for the reader of a model's answer; empty if the answer is complete and names its sources.
-
-    Most sentences count as unsupported if more than half of those that could be measured are.
-    """
-    doubts = []
-    if draft.looped:
-        doubts.append(_("The language model repeated itself and was stopped."))
-    if draft.cut_off:
-        doubts.append(_("This answer was cut off: it reached the largest length or time."))
-    measured = [statement.supported for statement in verified.statements if statement.supported is not None]
-    if not verified.citations:
-        doubts.append(_("No sentence of this answer was found in the documents."))
-    elif measured.count(False) * 2 > len(measured):
-        doubts.append(_("Most sentences of this answer are not supported by the sources they name."))
-    return doubts
-
-
-def fallback_notice(draft: AnswerDraft) -> str:
-    if draft.filtered:
-        return _(
-            "The language model's content filter stopped its answer. This answer is quoted from the documents instead."
-        )
-    if draft.withheld:
-        return _(
-            "The language model's answer held text that it must not repeat, and was withheld. This answer is quoted "
-            "from the documents instead."
-        )
-    return _("The language model did not answer. This answer is quoted from the documents instead.")
-
-
-# Where quoted words stand: their own page and headings, not those at which their passage begins.
-
-Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
-
-
-def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
-    """The quotations, each with the page and the headings of its first character: a passage may contain several short
-    slides, sheets or sections, and continue over the end of a page.
-    """
-    found = tuple(quotations)
-    if not found:
-        return found
-    try:
-        rows = fetch(
-            "SELECT document_id, pages, sections FROM retrieval_documenttext WHERE document_id = ANY(%s::bigint[])",
-            [[each.passage.document_id for each in found]],
-        )
-    except DatabaseError as error:
-        logger.warning("The pages of quotations were not looked up, those of their passages are shown: %s", error)
-        return found
-    outlines = {pk: (pages, sections) for pk, pages, sections in rows}
-    return tuple(
-        replace(each, passage=_at(each, *outlines[each.passage.document_id]))
-        if each.passage.document_id in outlines
-        else each
-        for each in found
-    )
-
-
-def _at(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
-    passage, start = quotation.passage, quotation.start
-    # Between two pages, the earlier.
-    index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
-    return replace(
-        passage,
-        page=pages[index][0] if pages else None,
-        heading_path=below_title(passage.document_title, headings_at(sections, start)),
-    )
-
-
-# Refusals: the closest passages, and corrected questions.
-
-
-def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
-    """Return the completion of a question without an answer: the closest passages, and corrections of its spelling."""
-    try:
-        meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
-    except DatabaseError as error:
-        logger.warning("What a question may have meant was not looked up: %s", error)
-        meant = ()
-    if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # The table comes closest.
-        draft.table = None
-    if draft.table is not None:
-        text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
-    elif evidence.is_near:
-        text = _("The documents may not answer this. These passages come closest:")
-    else:
-        text = _("The documents do not answer this question.")
-    is_near = evidence.is_near or draft.table is not None
-    found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
-    if not is_near:
-        # The page shows titles alone, so each document is listed once.
-        first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
-        for excerpt, unit in found:
-            first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))
-        found = list(first_of.values())
-    return Completed(
-        text=text,
-        citations=(),
-        state=AnswerState.CLOSEST if is_near else AnswerState.NOTHING,
-        generator=draft.generator,
-        notice=" ".join(draft.notices),
-        usage=draft.usage,
-        alternatives=put_in_place(as_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
-        choices=tuple(Choice(other, other) for other in meant),
-    )
 
 
 async def answer(

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from chat.answering.checking.words import stem_set
 from chat.answering.evidence import Evidence, nearest_of, nearest_unit, places
-from chat.answering.passage import Excerpt, cut_excerpt, render
+from chat.answering.excerpt_markdown import render
+from chat.answering.excerpts import Excerpt, cut_excerpt
 from chat.answering.units import QuotableUnit, sections_of
 from chat.types import Alternative, ContextSource
 from retrieval.text.markup import strip_markup

@@ -16,8 +16,9 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering import approved_answers as curation
+from chat.answering.approved_answers import locate
 from chat.answering.checking.citations import find_markers
+from chat.curation import approval
 from chat.models import ApprovedAnswer
 from chat.pages.cards import place
 from chat.pages.plain_text import plain
@@ -164,12 +165,12 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
     def keep(self, approved: ApprovedAnswer) -> None:
         """Save what belongs to the approved answer, which has a row now."""
         if approved.state == ApprovedAnswer.State.APPROVED:
-            curation.approve(approved, self.user)
+            approval.approve(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
         chosen = [chunks[value] for value in self.cleaned_data["passages"]]
         rows = Chunk.objects.select_related("document").in_bulk([offer.passage.chunk_id for offer in chosen])
-        curation.save_sources(approved, [(offer.marker, rows[offer.passage.chunk_id]) for offer in chosen])
-        curation.save_wordings(approved, self.cleaned_data["wordings"].splitlines())
+        approval.save_sources(approved, [(offer.marker, rows[offer.passage.chunk_id]) for offer in chosen])
+        approval.save_wordings(approved, self.cleaned_data["wordings"].splitlines())
 
 
 class FlaggedFilter(ConditionFilter):
@@ -234,7 +235,7 @@ def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
     """The passages that now contain the cited words, with their markers."""
     found = []
     for source in approved.sources.all() if approved is not None else ():
-        at = curation.locate(source)
+        at = locate(source)
         if at is not None:
             chunk = (
                 Chunk.objects.filter(document=source.document_id, start__lte=at, end__gt=at).order_by("ordinal").first()

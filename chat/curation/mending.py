@@ -15,7 +15,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from chat.answering import pipeline
-from chat.answering.approved_answers import approval_of, nearest, save_wordings
+from chat.answering.approved_answers import approval_of, nearest
+from chat.curation.approval import save_wordings
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Citation, Feedback
 from chat.pages.answer_text import approved_line

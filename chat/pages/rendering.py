@@ -22,7 +22,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.answering.checking.addresses import canonical
 from chat.answering.checking.citations import MARKER, blank_code, find_undecided
-from chat.answering.passage import GOES_ON
+from chat.answering.excerpt_markdown import GOES_ON
 from chat.pages.cards import Cited
 from chat.pages.records import record_paragraphs
 from retrieval.viewer import markdown_marks

@@ -16,8 +16,8 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from chat.answering.approved_answers import settled
 from chat.conversations.rights import rights_of
+from chat.curation.approved_upkeep import settled
 from chat.models import ApprovedAnswer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope

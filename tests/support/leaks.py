@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from chat.answering import approved_answers as curation
+from chat.curation import approval
 from chat.models import Answer, ApprovedAnswer, Conversation
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy, Judgement
 from retrieval.models import Chunk, Collection, CollectionGrant, Document, SearchProfile, Source, SourceRun
@@ -261,9 +261,9 @@ def _build_shelf(name, visibility, words, ingest):
     approved = ApprovedAnswer(
         question=f"What is the {spoken} approved for?", text=f"{secret} [1]", collection=collection
     )
-    curation.approve(approved, None)
-    curation.save_sources(approved, [(1, chunk)])
-    curation.save_wordings(approved, [])
+    approval.approve(approved, None)
+    approval.save_sources(approved, [(1, chunk)])
+    approval.save_wordings(approved, [])
     EvaluationRun.objects.create(evaluation_set=evaluation_set, profile_name="built-in", settings={})
     source = Source.objects.create(
         collection=collection, name=f"Source of {secret}", kind="folder", options={"path": f"/srv/{secret}"}

@@ -35,7 +35,7 @@ def make(folder: Path) -> None:
     from django.core.management import call_command
     from django.test import Client
 
-    from chat.answering import approved_answers
+    from chat.curation import approval
     from chat.models import ApprovedAnswer, LanguageModel
     from core.key_limits import Scope
     from ragsite.accounts.keys import issue_key
@@ -75,11 +75,9 @@ def make(folder: Path) -> None:
 
     staff, manuals = Collection.objects.get(slug="staff"), Collection.objects.get(slug="manuals")
     approved = ApprovedAnswer(question=APPROVED_QUESTION, text=APPROVED, collection=staff, owner=admin)
-    approved_answers.approve(approved, admin)
-    approved_answers.save_sources(
-        approved, [(1, Chunk.objects.filter(document__source="leave.md").earliest("ordinal"))]
-    )
-    approved_answers.save_wordings(approved, ["How much leave is there?"])
+    approval.approve(approved, admin)
+    approval.save_sources(approved, [(1, Chunk.objects.filter(document__source="leave.md").earliest("ordinal"))])
+    approval.save_wordings(approved, ["How much leave is there?"])
 
     measured(set_of(manuals, "pumps", {QUESTION: "pump.md"}))
 

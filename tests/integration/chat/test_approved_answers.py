@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chat.answering import approved_answers as curation
 from chat.conversations import rights
+from chat.curation import approval
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.streaming import asking, streams
 from core.jobs import sweeping
@@ -21,6 +21,7 @@ from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights.search_filters import filters_for
 from retrieval.search.profiles.profiles import active_profile
+from retrieval.text.questions import ask_alike
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,10 +42,10 @@ def curator(db):
 
 def approve(document, by, *, question=QUESTION, **values):
     approved = ApprovedAnswer(question=question, collection=document.collection, owner=by, **{"text": TEXT, **values})
-    curation.approve(approved, by)
+    approval.approve(approved, by)
     if approved.kind == ApprovedAnswer.Kind.ANSWER:
-        curation.save_sources(approved, [(1, Chunk.objects.filter(document=document).earliest("ordinal"))])
-    curation.save_wordings(approved, [])
+        approval.save_sources(approved, [(1, Chunk.objects.filter(document=document).earliest("ordinal"))])
+    approval.save_wordings(approved, [])
     return approved
 
 
@@ -90,7 +91,7 @@ async def test_a_question_like_it_gets_it_and_another_one_does_not(approved):
 async def test_other_wordings_count(approved):
     asked = "What is my yearly holiday entitlement?"
     assert not await is_given(asked)
-    await sync_to_async(curation.save_wordings)(approved, [asked])
+    await sync_to_async(approval.save_wordings)(approved, [asked])
     assert await is_given(asked)
     assert await is_given()
 
@@ -171,7 +172,7 @@ async def test_a_document_that_is_read_again_keeps_it(approved, ingest):
 async def test_approved_again_it_is_given_again(approved, curator):
     await sync_to_async(approved.raise_flag)(ApprovedAnswer.Flag.CHANGED)
     assert not await is_given()
-    await sync_to_async(curation.approve)(approved, curator)
+    await sync_to_async(approval.approve)(approved, curator)
     assert await is_given()
 
 
@@ -218,4 +219,4 @@ def test_who_approved_it_is_said_everywhere(approved, curator, capsys):
     ],
 )
 def test_questions_alike(one, other, alike):
-    assert curation.ask_alike(one, other) == alike
+    assert ask_alike(one, other) == alike

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.answering.pipeline import answer_greeting
+from chat.answering.greetings import answer_greeting
 from retrieval.types import SearchFilters
 
 pytestmark = pytest.mark.django_db

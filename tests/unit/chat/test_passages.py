@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from chat.answering.evidence import Evidence
+from chat.answering.excerpts import LONGEST_BLOCK, LONGEST_PROSE
 from chat.answering.extractive import quote
-from chat.answering.passage import LONGEST_BLOCK, LONGEST_PROSE
 from chat.exceptions import NoAnswer
 from tests.support.contexts import source
 

@@ -1,0 +1,227 @@
+"""Write an excerpt as Markdown, with a marker after each stretch of a document. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from textwrap import dedent
+
+from chat.answering.checking.citations import find_code, quote_for_answer
+from chat.answering.excerpts import Excerpt, Span
+from chat.answering.units import QuotableUnit, as_markdown, blocks_of
+from chat.types import ContextSource
+from retrieval.text.block import BlockKind
+from retrieval.text.block_items import read_cells
+from retrieval.text.markup import open_notes, opens_note, strip_markup
+
+LONGEST_MARKER = len(" … [999]")
+
+
+# What says that a block is longer than what is shown.
+GOES_ON = "…"
+
+
+# Headings inside an excerpt are shown as lines in bold type: they are no headings of the answer.
+_HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+_ROW = re.compile(r"\|.*\|")
+
+
+_RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
+
+
+# Of Jekyll, Liquid, Hugo and ERB: what they would write there is not known.
+_TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
+
+
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n){2,}+")
+
+
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
+
+
+def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
+    """Return the excerpt as Markdown.
+
+    With ``is_cited``, a marker follows each span: inside the last cell of a table, and below code.
+    """
+    pieces = list(_stretches(excerpt))
+    if excerpt.table_head:
+        pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
+    else:
+        pieces = [_without_bars(piece) for piece in pieces]
+    if excerpt.heading:
+        pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
+    if excerpt.goes_on:
+        pieces[-1] = _with_ellipsis(pieces[-1].rstrip())
+    marker = f"[{excerpt.source.marker}]" if is_cited else ""
+    return "\n\n".join(_with_marker(piece, marker) for piece in pieces)
+
+
+def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
+    """The span of a unit in the rendered excerpt; None if it is the whole excerpt, or is written differently there."""
+    words = _prose(unit.text.strip())
+    at = shown.find(words)
+    is_all = len(shown) - len(words) <= LONGEST_MARKER
+    return None if at < 0 or is_all else (at, at + len(words))
+
+
+def _stretches(excerpt: Excerpt) -> Iterator[str]:
+    """Yield the text of the spans. Spans with only white space, pictures or titles of notes between them are joined."""
+    content, offset = excerpt.source.block.content, excerpt.source.block.start
+    stretches = [(_from_title_of_note(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
+    for start, end in excerpt.spans[1:]:
+        if _says_something(content[stretches[-1][1] - offset : start - offset]):
+            stretches.append((start, end))
+        else:
+            stretches[-1] = stretches[-1][0], end
+    unfenced = list(_unfenced_code(excerpt.source))
+    for start, end in stretches:
+        pieces = []
+        for first, last, is_code in _parted(start, end, unfenced):
+            text = content[first - offset : last - offset]
+            if text.strip():
+                pieces.append(_fenced(text) if is_code else _prose(text))
+        yield "\n\n".join(pieces)
+
+
+def _from_title_of_note(content: str, start: int) -> int:
+    """Return the start of the title of the note or tab that the text opens; the text's own start if it opens none."""
+    before = content[:start].rstrip()
+    begin = before.rfind("\n") + 1
+    return begin if opens_note(before[begin:]) else start
+
+
+def _says_something(between: str) -> bool:
+    lines = (line for line in between.split("\n") if not opens_note(line))
+    return bool(strip_markup("\n".join(lines)).strip())
+
+
+def _unfenced_code(source: ContextSource) -> Iterator[Span]:
+    """Code of the document without fences: a file of source code, or code marked by its indentation."""
+    offset = source.block.start
+    fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
+    for block in blocks_of(source):
+        if block.kind is BlockKind.CODE:
+            start = block.start if block.lead_in is None else block.lead_in[1]
+            if not any(first < block.end and start < last for first, last in fences):
+                yield start, block.end
+
+
+def _parted(start: int, end: int, codes: Sequence[Span]) -> Iterator[tuple[int, int, bool]]:
+    """The pieces between ``start`` and ``end``, in order; the third element says whether the piece is code."""
+    for first, last in codes:
+        first, last = max(first, start), min(last, end)
+        if first < last:
+            yield start, first, False
+            yield first, last, True
+            start = last
+    yield start, end, False
+
+
+def _fenced(code: str) -> str:
+    longest = max((len(ticks) for ticks in re.findall("`{3,}", code)), default=2)
+    fence = "`" * (longest + 1)
+    lines = dedent(code.strip("\n").rstrip())
+    return f"{fence}\n{lines}\n{fence}"
+
+
+def _prose(text: str) -> str:
+    """Text without code outside fences, as Markdown; fenced text stays as it is."""
+    text = open_notes(_dedented(text))
+    pieces, position = [], 0
+    for code in [*(code for code in find_code(text) if code.fence), None]:
+        upto = len(text) if code is None else code.start
+        prose = _outside_code_spans(text[position:upto], lambda words: strip_markup(_TEMPLATE_TAG.sub("", words)))
+        prose = _HEADING.sub(_as_bold, _HTML_TABLE.sub(_table_as_markdown, prose))
+        pieces.append(_BLANK_LINES.sub("\n\n", prose))
+        if code is not None:
+            pieces.append(text[code.start : code.end])
+            position = code.end
+    return quote_for_answer("".join(pieces).lstrip("\n"))
+
+
+def _outside_code_spans(text: str, rewrite: Callable[[str], str]) -> str:
+    pieces, position = [], 0
+    for code in find_code(text):
+        pieces += [rewrite(text[position : code.start]), text[code.start : code.end]]
+        position = code.end
+    return "".join([*pieces, rewrite(text[position:])])
+
+
+def _table_as_markdown(match: re.Match[str]) -> str:
+    table = match.group()
+    rows = re.findall(r"<tr\b.*?(?=<tr\b|\Z)", table, re.DOTALL | re.IGNORECASE)
+    return "\n".join(
+        as_markdown(row, is_head=number == 0 and table.startswith("<table")) for number, row in enumerate(rows)
+    )
+
+
+def _without_bars(text: str) -> str:
+    """The text, with table rows cut off from their head written as "**first cell** – second – third": Markdown would
+    show their bars.
+    """
+    lines: list[str] = []
+    in_code = is_headed = False
+    given = text.split("\n")
+    for number, line in enumerate(given):
+        in_code ^= line.lstrip().startswith(("```", "~~~"))
+        is_row = not in_code and bool(_ROW.fullmatch(line.strip()))
+        if is_row and not is_headed:
+            is_headed = number + 1 < len(given) and bool(_RULE.fullmatch(given[number + 1].strip()))
+        if not is_row:
+            is_headed = False
+        if is_row and not is_headed:
+            if cells := [cell for cell in read_cells(line) if cell]:
+                lines += [" – ".join([f"**{cells[0].strip('*')}**", *cells[1:]]), ""]
+        else:
+            lines.append(line)
+    return "\n".join(lines).rstrip("\n")
+
+
+def _as_bold(match: re.Match[str]) -> str:
+    heading = match[1].rstrip(" \t#").replace("*", "")
+    return f"**{heading}**" if heading else ""
+
+
+def _dedented(text: str) -> str:
+    """Remove the indentation of text that was cut out of an indented block.
+
+    All lines but the first lose the indentation that they share. If the first line is indented, lines below it with
+    at least its indentation lose that much.
+    """
+    if depth := len(text) - len(text.lstrip(" ")):
+        lines = text.split("\n")
+        inside = list(takewhile(lambda line: not line.strip() or not line[:depth].strip(), lines))
+        return "\n".join([*(line[depth:] for line in inside), *lines[len(inside) :]])
+    first, newline, rest = text.partition("\n")
+    indents = [len(line) - len(line.lstrip()) for line in rest.split("\n") if line.strip()]
+    depth = min(indents, default=0)
+    if not depth:
+        return text
+    return first + newline + "\n".join(line[depth:] if line[:depth].isspace() else line for line in rest.split("\n"))
+
+
+def _with_ellipsis(text: str) -> str:
+    codes = find_code(text)
+    if codes and codes[-1].fence and not codes[-1].is_open and codes[-1].end == len(text):
+        code, _, fence = text.rpartition("\n")
+        return f"{code}\n{GOES_ON}\n{fence}"
+    return f"{text} {GOES_ON}"
+
+
+def _with_marker(text: str, marker: str) -> str:
+    codes = find_code(text)
+    if codes and codes[-1].is_open:
+        # Code that is too long is cut in its middle.
+        text = f"{text}\n\n{codes[-1].fence}"
+    if not marker:
+        return text
+    last_line = text.rsplit("\n", 1)[-1].strip()
+    if len(last_line) > 1 and last_line[0] == "|" == last_line[-1] and last_line[-2] != "\\":
+        return f"{text.rstrip()[:-1].rstrip()} {marker} |"
+    if last_line.startswith(("|", "```", "~~~")) or (codes and codes[-1].fence and codes[-1].end >= len(text.rstrip())):
+        return f"{text}\n\n{marker}"
+    return f"{text} {marker}"

@@ -1,0 +1,38 @@
+"""Answer a greeting or thanks with a sentence about the site."""
+
+from __future__ import annotations
+
+import re
+
+from django.utils.translation import gettext as _
+
+from chat.types import (
+    Completed,
+)
+from retrieval.models import Collection
+from retrieval.types import SearchFilters
+
+_COURTESIES = r"""
+    hi | hey | hello | yo | good\s(?:morning|afternoon|evening|day) | greetings | howdy | there | all | everyone | team
+    | thanks? | thank\syou | thx | many | so | very | much | a\slot | ok(?:ay)? | great | perfect | bye | goodbye
+    | see\syou | cheers | hoi | hallo | hey | dag | goede(?:morgen|middag|n?avond|ndag) | bedankt
+    | dank\s(?:je|u)(?:\swel)? | dankjewel | dankuwel | tot\sziens | doei | hartelijk | super | top | fijn
+"""
+
+
+_COURTESY = re.compile(rf"\W*(?:(?:{_COURTESIES})\b\W*){{1,5}}", re.IGNORECASE | re.VERBOSE)
+
+
+MOST_NAMES = 4
+
+
+def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
+    """The answer to a message of greetings or thanks alone; None for others."""
+    if not _COURTESY.fullmatch(message):
+        return None
+    names = Collection.objects.filter(pk__in=filters.collections).order_by("name").values_list("name", flat=True)
+    shown = ", ".join(names[:MOST_NAMES])
+    text = _("Hello! Ask a question: this site answers from its documents, and names the place.")
+    if shown:
+        text += " " + _("There are documents in: %(collections)s.") % {"collections": shown}
+    return Completed(text, (), generator="")

@@ -1,0 +1,59 @@
+"""Find the page and the headings of quoted words; those of their passage can be earlier ones."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from django.db import DatabaseError
+
+from chat.types import (
+    Alternative,
+    VerifiedCitation,
+)
+from core.database import fetch
+from retrieval.text.chunking import below_title, headings_at
+from retrieval.types import Passage
+
+logger = logging.getLogger(__name__)
+
+
+Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
+
+
+def put_in_place(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
+    """The quotations, each with the page and the headings of its first character: a passage may contain several short
+    slides, sheets or sections, and continue over the end of a page.
+    """
+    found = tuple(quotations)
+    if not found:
+        return found
+    try:
+        rows = fetch(
+            "SELECT document_id, pages, sections FROM retrieval_documenttext WHERE document_id = ANY(%s::bigint[])",
+            [[each.passage.document_id for each in found]],
+        )
+    except DatabaseError as error:
+        logger.warning("The pages of quotations were not looked up, those of their passages are shown: %s", error)
+        return found
+    outlines = {pk: (pages, sections) for pk, pages, sections in rows}
+    return tuple(
+        replace(each, passage=_move_to_place(each, *outlines[each.passage.document_id]))
+        if each.passage.document_id in outlines
+        else each
+        for each in found
+    )
+
+
+def _move_to_place(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
+    passage, start = quotation.passage, quotation.start
+    # Between two pages, the earlier.
+    index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
+    return replace(
+        passage,
+        page=pages[index][0] if pages else None,
+        heading_path=below_title(passage.document_title, headings_at(sections, start)),
+    )

@@ -1,0 +1,61 @@
+"""Refuse a question: show the closest passages, and corrections of its spelling."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import DatabaseError
+from django.utils.translation import gettext as _
+
+from chat.answering.evidence import Evidence
+from chat.answering.excerpts import Excerpt
+from chat.answering.quotation_places import put_in_place
+from chat.answering.results import MOST_ALTERNATIVES, as_alternative, cut_results
+from chat.answering.units import QuotableUnit
+from chat.types import (
+    AnswerDraft,
+    AnswerState,
+    Choice,
+    Completed,
+)
+from retrieval.search.understanding.spelling import suggest
+from retrieval.search.understanding.vocabulary import CollectionVocabulary
+from retrieval.types import SearchFilters
+
+logger = logging.getLogger(__name__)
+
+
+def refuse(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
+    """Return the completion of a question without an answer: the closest passages, and corrections of its spelling."""
+    try:
+        meant = suggest(draft.question, CollectionVocabulary(filters.collections, filters.readers))
+    except DatabaseError as error:
+        logger.warning("What a question may have meant was not looked up: %s", error)
+        meant = ()
+    if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
+        # The table comes closest.
+        draft.table = None
+    if draft.table is not None:
+        text = f"{_('The documents may not answer this. This table comes closest:')} {draft.table.summary}"
+    elif evidence.is_near:
+        text = _("The documents may not answer this. These passages come closest:")
+    else:
+        text = _("The documents do not answer this question.")
+    is_near = evidence.is_near or draft.table is not None
+    found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
+    if not is_near:
+        # The page shows titles alone, so each document is listed once.
+        first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
+        for excerpt, unit in found:
+            first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))
+        found = list(first_of.values())
+    return Completed(
+        text=text,
+        citations=(),
+        state=AnswerState.CLOSEST if is_near else AnswerState.NOTHING,
+        generator=draft.generator,
+        notice=" ".join(draft.notices),
+        usage=draft.usage,
+        alternatives=put_in_place(as_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
+        choices=tuple(Choice(other, other) for other in meant),
+    )

@@ -1,0 +1,79 @@
+"""Save and approve an approved answer, with its wordings and the passages that it cites."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource
+from core.exceptions import RagsiteError
+from retrieval.index import embedder_choice
+from retrieval.index.active_embedder import encode_query
+from retrieval.models import Chunk, DocumentText
+from retrieval.text.questions import normalize
+
+logger = logging.getLogger(__name__)
+
+
+def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
+    """Save the approved answer's question and these other wordings of it, by which it is found."""
+    wanted = {normalize(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
+    with transaction.atomic():
+        approved.questions.exclude(normalized__in=wanted).delete()
+        known = set(approved.questions.values_list("normalized", flat=True))
+        fresh = [
+            ApprovedQuestion(approved=approved, text=text, normalized=normalized)
+            for normalized, text in wanted.items()
+            if normalized not in known
+        ]
+        ApprovedQuestion.objects.bulk_create(fresh)
+        # Earlier answers to the same question serve no more.
+        approved.save(update_fields=["updated_at"])
+    embed_wordings(approved.questions.all())
+
+
+def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
+    """Embed the wordings that have no vector of the site's embedder yet. If the embedder does not answer, they are
+    embedded later.
+    """
+    try:
+        name = embedder_choice.embedder().name
+        for wording in wordings.exclude(embedder=name, embedding__isnull=False):
+            wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
+            wording.save(update_fields=["embedding", "embedder"])
+            # Earlier answers to such questions serve no more.
+            ApprovedAnswer.objects.filter(pk=wording.approved_id).update(updated_at=timezone.now())
+    except RagsiteError as error:
+        logger.warning("Wordings of approved questions have no vectors yet: %s", error)
+
+
+def save_sources(approved: ApprovedAnswer, passages: Iterable[tuple[int, Chunk]]) -> None:
+    """Replace the passages that the approved answer cites by these, given with their markers."""
+    rows = []
+    for marker, chunk in passages:
+        text = DocumentText.objects.only("content_hash", "recipe").get(pk=chunk.document_id)
+        rows.append(
+            ApprovedSource(
+                approved=approved,
+                marker=marker,
+                document_id=chunk.document_id,
+                document_title=str(chunk.document)[:500],
+                quote=chunk.content,
+                text_version=f"{text.content_hash}:{text.recipe}",
+            )
+        )
+    with transaction.atomic():
+        approved.sources.all().delete()
+        ApprovedSource.objects.bulk_create(rows)
+
+
+def approve(approved: ApprovedAnswer, by: Any) -> None:
+    """Approve the answer: readers get it from now on."""
+    approved.state, approved.approved_by, approved.approved_at = ApprovedAnswer.State.APPROVED, by, timezone.now()
+    approved.flag, approved.flagged_at, approved.told_at = "", None, None
+    approved.save()

@@ -1,0 +1,97 @@
+"""Flag approved answers that need a review, and mail their owners."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db.models import Q
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.answering.approved_answers import locate
+from chat.curation.approval import embed_wordings
+from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
+from core.jobs import sweeping
+from retrieval.models import Chunk, DocumentText
+from retrieval.text.questions import normalize
+
+logger = logging.getLogger(__name__)
+
+
+def settled(questions: Iterable[str]) -> frozenset[str]:
+    """The normalized questions among these that already have an approved answer or were given to a passage."""
+    asked = {normalize(question) for question in questions}
+    given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
+    found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
+    edited = Chunk.objects.filter(questions_edited=True).exclude(canonical_questions=[]).order_by()
+    for wordings in edited.values_list("canonical_questions", flat=True):
+        found |= asked.intersection(map(normalize, wordings))
+    return frozenset(found)
+
+
+@receiver(post_save, sender=Feedback, dispatch_uid="chat.flag_unhelpful")
+def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
+    if not instance.helpful and instance.answer.approved is not None:
+        instance.answer.approved.raise_flag(ApprovedAnswer.Flag.UNHELPFUL)
+
+
+@receiver(sweeping, dispatch_uid="chat.look_after_approved")
+def _sweep(**_options: Any) -> None:
+    flag_changed()
+    tell_owners()
+    embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
+
+
+def flag_changed() -> None:
+    """Flag approved answers that have expired, or that cite words which are no longer in their document."""
+    approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
+        flag__in=ApprovedAnswer.WITHHELD_FLAGS
+    )
+    for expired in approved.filter(expires_on__lt=timezone.localdate()):
+        expired.raise_flag(ApprovedAnswer.Flag.EXPIRED)
+    sources = ApprovedSource.objects.filter(approved__in=approved).select_related("approved")
+    texts = DocumentText.objects.only("content_hash", "recipe").in_bulk(
+        [pk for pk in sources.values_list("document", flat=True) if pk is not None]
+    )
+    for source in sources:
+        text = texts.get(source.document_id) if source.document_id else None
+        version = f"{text.content_hash}:{text.recipe}" if text is not None else ""
+        if text is not None and version == source.text_version:
+            continue
+        if text is None or locate(source) is None:
+            source.approved.raise_flag(ApprovedAnswer.Flag.CHANGED if text else ApprovedAnswer.Flag.GONE)
+        else:
+            source.text_version = version
+            source.save(update_fields=["text_version"])
+
+
+def tell_owners() -> int:
+    """Mail the owners about answers flagged since the last mail; returns how many mails were sent.
+
+    An owner without an address, or a site without mail, sees them on the admin's first page.
+    """
+    told = 0
+    due = Q(flag="") | ~Q(told_at=None)
+    for approved in ApprovedAnswer.objects.exclude(due).select_related("owner"):
+        if settings.MAIL_IS_SENT and approved.owner is not None and approved.owner.email:
+            text = _("The approved answer to “%(question)s” has to be looked at: %(why)s.") % {
+                "question": approved.question,
+                "why": approved.get_flag_display(),
+            }
+            if approved.flag in ApprovedAnswer.WITHHELD_FLAGS:
+                text += " " + _("Until somebody approves it again, readers do not get it.")
+            try:
+                subject = settings.EMAIL_SUBJECT_PREFIX + _("An approved answer has to be looked at")
+                send_mail(subject, text, None, [approved.owner.email])
+            except OSError as error:
+                logger.warning("The owner of approved answer %d was not told: %s", approved.pk, error)
+                continue
+            told += 1
+        ApprovedAnswer.objects.filter(pk=approved.pk).update(told_at=timezone.now())
+    return told
