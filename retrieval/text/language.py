@@ -1,6 +1,6 @@
-"""Identification of a text's language by its most common words. PURE.
+"""Identify a text's language by its most common words. PURE.
 
-The site itself is in English and Dutch; keyword search has configurations for more languages.
+The site itself is in English and Dutch; keyword search supports more languages.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 import re
 from collections import Counter
 
-# Words that the two languages share, or that French, German and Spanish use as often, would mislead.
+# Words common to both languages, or frequent in French, German or Spanish, are left out because they mislead.
 _COMMON = {
     "en": frozenset(
         """
@@ -66,9 +66,9 @@ _OTHERS = {
         jos sen ovat tämä kanssa
         """,
 }
-# Other languages have these words of English and Dutch, too.
+# These words of English and Dutch also occur in other languages.
 _MORE = {"en": "is in on or an no me was so we", "nl": "de en is in dat die met als of wie was na u den ik"}
-# These languages have a script of their own; the values are ranges of its characters.
+# These languages have their own scripts; the values are character ranges.
 _SCRIPT_SPANS = {
     "ja": "\u3041-\u30ff",
     "ko": "\uac00-\ud7af",
@@ -77,7 +77,7 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# This share of the letters decides. It is low, because Japanese text mixes kana with Chinese characters.
+# This share of the letters decides. It is low because Japanese text mixes kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -85,10 +85,9 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """``"en"`` or ``"nl"`` of the texts together; empty when the common words of neither, or those of both, stand out.
+    """Return ``"en"`` or ``"nl"`` for the texts together; empty if neither language is clear.
 
-    At least two different common words, a twelfth of all words, and twice as many as of the other language are asked
-    for.
+    The language needs two different common words, 8 % of all words, and twice as many as the other language.
     """
     counted = [_count(text) for text in texts]
     total = sum(words for words, _ in counted)
@@ -102,17 +101,19 @@ def detect_language(*texts: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _count(text: str) -> tuple[int, dict[str, dict[str, int]]]:
-    """How many words a text has, and how often the common words of each language that occur; an answer asks for those
-    of its sources several times."""
+    """Count the words of a text and the common words of each language.
+
+    The result is cached, because an answer needs its sources several times.
+    """
     words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
     common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
     return sum(words.values()), common
 
 
 def identify_language(text: str) -> str:
-    """Return the two-letter code of the text's language; empty if it is not clear.
+    """Return the two-letter code of the text's language; empty if unclear.
 
-    A single common word decides in a short question, unless another language has as many.
+    One common word decides in a short question, unless another language has as many.
     """
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))

@@ -1,7 +1,7 @@
-"""Whether two questions ask the same. PURE.
+"""Decide whether two questions ask the same. PURE.
 
-They do when they agree but for capitals and punctuation, or when they are very like each other: by their cosine, the
-same question word, and the same numbers and codes. docs/quality.md has how often that is right.
+They do if they differ only in case and punctuation, or if they have a high cosine, the same question word, and the same
+numbers and codes. docs/quality.md shows how often that is right.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 LEAST_LIKENESS = 0.9
-"""Of two questions, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
+"""The least likeness, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 
 _QUESTION_WORDS = {
     "when": "when|(?:what|which) (?:year|date|day|time|century|decade)|wanneer|welke? (?:jaar|datum|dag)|hoe laat",
@@ -26,13 +26,13 @@ _WORD = re.compile(r"\w+")
 
 
 def normalize(question: str) -> str:
-    """The words of a question in lower case, without punctuation: wordings that agree in it are the same."""
+    """Return the words in lower case without punctuation. Equal results mean equal questions."""
     words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
     return " ".join(words) or " ".join(question.split())
 
 
 def ask_alike(one: str, other: str) -> bool:
-    """Whether two questions have the same question word (or none), and the same numbers and codes."""
+    """Return whether both questions have the same question word (or none), numbers and codes."""
     return _kind(one) == _kind(other) and _codes(one) == _codes(other)
 
 
