@@ -248,7 +248,6 @@ class Scanner:
         self._drafts[-1].is_single = len(item_lines) == 1
         return end
 
-
     def _find_end(self, at: int, belongs: Callable[[int], bool]) -> int:
         end = at + 1
         while self._is_text(end, at) and belongs(end):

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 
 from retrieval.exceptions import DocumentRejected
 
-
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[#.:][^{}]*+\}\s*+$")
