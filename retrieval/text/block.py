@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 class BlockKind(StrEnum):
     """The kind of a block.
 
-    ``LIST`` has bullets, ``STEPS`` are numbered. ``TABLE`` is Markdown or HTML; the rows of ``RECORDS`` are lines of
-    ``column: value; column: value``. ``QUESTION`` includes its answer.
+    ``LIST`` has bullets, ``STEPS`` are numbered. ``TABLE`` is Markdown or HTML; ``RECORDS`` are lines of ``column:
+    value; column: value``.
     """
 
     PARAGRAPH = "paragraph"
@@ -26,10 +26,9 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A block of a document: ``text[start:end]``.
 
-    ``heading_start`` to ``section_end`` is its section: from the innermost heading to the next heading of any level;
-    None and the text's length in a document without headings. ``lead_in`` is the start and end of the sentence that
-    introduces a list, a table or code ("The following are needed:"), or of the question in a QUESTION. It is part of
-    the block.
+    ``heading_start`` to ``section_end`` is its section: from the innermost heading to the next one; None and the text's
+    length without headings. ``lead_in`` is the start and end of the sentence that introduces a list, table or code, or
+    of a QUESTION's question. It is part of the block.
     """
 
     start: int
@@ -53,7 +52,6 @@ class Block(NamedTuple):
 # A row is [start, end, kind, heading_start, section_end], then start and end of the lead-in, if any.
 Row: TypeAlias = list[int | str | None]
 
-# A row stores the kind's first letter.
 _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 
@@ -66,10 +64,7 @@ def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
 
 
 def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """Return for each range the rows of the blocks that overlap it, relative to the range's start.
-
-    Blocks and ranges are sorted by start; blocks do not overlap.
-    """
+    """Return for each range the rows of the blocks that overlap it, relative to its start. Both are sorted by start."""
     found = []
     first = 0
     for start, end in ranges:

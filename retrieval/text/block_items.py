@@ -1,7 +1,6 @@
 """Split a block into its items: list items, table rows or records. PURE.
 
-``text`` may be the part of the document from ``origin`` on; all offsets count from the document's start. The part of a
-block outside the text is ignored.
+``text`` may be the part of the document from ``origin`` on; all offsets count from the document's start.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
-    """Return the list items, the records, or the table rows without the header; empty for other kinds."""
+    """Return the list items, records, or table rows without the header; empty for other kinds."""
     start, end = _find_body(text, block, origin)
     if block.kind in (BlockKind.LIST, BlockKind.STEPS):
         starts = list(_find_items(text, start, end))
@@ -42,7 +41,7 @@ def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
 
 
 def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
-    """Return the header of a Markdown table with its delimiter line, or an HTML table's first row; None if missing."""
+    """Return a Markdown table's header and delimiter line, or an HTML table's first row; None if missing."""
     start, end = _find_body(text, block, origin)
     if block.kind == BlockKind.TABLE and text.startswith("<table", start):
         rows = list(islice(_HTML_ROW.finditer(text, start, end), 2))
@@ -54,7 +53,6 @@ def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
 
 
 def read_cells(row: str) -> list[str]:
-    """Return the text of each cell of a Markdown or HTML row."""
     if not row.lstrip().startswith("|") and _HTML_CELL.search(row):
         cells = [unescape(_TAG.sub(" ", cell)) for cell in _HTML_CELL.split(row)[1:]]
     else:
@@ -71,7 +69,7 @@ def _find_body(text: str, block: Block, origin: int) -> Span:
 
 
 def _find_items(text: str, start: int, end: int) -> Iterator[int]:
-    """Yield the offsets of the outermost items. Lines of fenced code are skipped."""
+    """Yield the offsets of the outermost items outside fenced code."""
     base: int | None = None
     is_numbered = False
     fence = ""

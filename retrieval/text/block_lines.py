@@ -36,7 +36,7 @@ BULLET = -1
 
 
 def read_item(body: str) -> int | None:
-    """Return the number of the list item that the line begins; None for another line."""
+    """Return the number of the list item that the line begins; None if none."""
     bullet = _BULLET.match(body)
     if bullet:
         return None if is_rule(body) else BULLET
@@ -49,7 +49,6 @@ def read_item(body: str) -> int | None:
 
 
 def is_rule(body: str) -> bool:
-    """Return whether the line is a horizontal rule of Markdown or reStructuredText."""
     marks = body.replace(" ", "")
     return len(marks) >= 3 and marks[0] in "-*_=^#+" and marks == marks[0] * len(marks)
 
@@ -70,7 +69,7 @@ def is_delimiter(body: str) -> bool:
 
 
 def is_hidden(body: str) -> bool:
-    """Return whether the line has no content: a rule, template tag, HTML tags, images or a link definition."""
+    """Return whether the line has no content: a rule, tags, images or a link definition."""
     return (
         is_rule(body)
         or (body.startswith(("{%", "{{", "{#")) and body.endswith(("%}", "}}", "#}")))
@@ -81,18 +80,17 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    """Return whether the line opens a note or a tab, whose text is indented below it or ends at a closing mark."""
+    """Return whether the line opens a note or a tab."""
     return body.startswith(":::") or opens_note(body)
 
 
 def read_field(body: str) -> str:
-    """Return the first name of a ``name: value; name: value`` line; empty for another line."""
+    """Return the first name of a ``name: value; name: value`` line; empty if none."""
     first = _FIELD.match(body)
     return first[1] if first and _NEXT_FIELD.search(body, first.end(), _LONGEST_SNIFF) else ""
 
 
 def read_first_field(body: str) -> str:
-    """Return the name before the first colon; empty if none."""
     first = _FIELD.match(body)
     return first[1] if first else ""
 
@@ -114,10 +112,7 @@ class LineRole(IntEnum):
 
 @dataclass(slots=True)
 class Line:
-    """A line ``text[start:end]`` without white space at its end.
-
-    ``body`` also lacks the indentation and the ``>`` marks, which ``quoted`` counts.
-    """
+    """A line ``text[start:end]``; ``body`` lacks the indentation and the ``>`` marks, which ``quoted`` counts."""
 
     start: int
     end: int
@@ -140,10 +135,9 @@ class Title:
 def read_lines(
     text: str, headings: Sequence[tuple[int, str]], *, is_start: bool = True
 ) -> tuple[list[Line], list[Title]]:
-    """Return the lines of ``text`` and the titles of its sections; ``Line.section`` is an index of the titles.
+    """Return the lines of ``text`` and the titles of its sections. ``Line.section`` is an index of the titles.
 
-    Section 0 is the text before all headings. ``headings`` begin at line starts. ``is_start`` is true if the text
-    begins a document and may have front matter.
+    Section 0 is the text before all headings. ``headings`` begin at line starts. ``is_start`` allows front matter.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:
@@ -185,10 +179,7 @@ def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> li
 
 
 def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
-    """Mark the lines of the heading at line ``first`` and return the lines of its words.
-
-    Return none if the line continues after these words: then it is content.
-    """
+    """Mark the lines of a heading and return the lines of its words; empty if its line goes on with content."""
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]

@@ -1,7 +1,6 @@
 """Find the blocks of a text. PURE.
 
-One pass groups the lines into drafts of blocks and looks at each line a fixed number of times. Then related drafts are
-joined.
+One pass groups lines into drafts, and looks at each line a fixed number of times. Then drafts are joined.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from retrieval.text.sentences import split_sentences, strip_range
 
 # Raise this number when blocks are found differently: documents are then read again.
 BLOCKS_VERSION = "4"
-# No real document has more blocks; the limit bounds the memory that a malicious document can take.
+# Real documents have fewer blocks; the limit bounds the memory for malicious ones.
 MOST_BLOCKS = 500_000
-# At most this many characters are read at once, also to bound memory. Longer sections are cut between lines.
+# Text is read in stretches of this length, also to bound memory.
 _STRETCH_CHARACTERS = 1_000_000
 
 Headings = Sequence[tuple[int, str]]
@@ -44,9 +43,8 @@ Headings = Sequence[tuple[int, str]]
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
     """Return the blocks of a canonical text in reading order, without overlaps.
 
-    Headings and lines without content (front matter, template tags, rules) are left out. ``headings`` are (start,
-    title) of each section. ``is_code`` is for source code, whose sections are its definitions. Takes linear time and
-    never raises.
+    Headings, front matter, template tags and rules are left out. ``headings`` are (start, title). ``is_code`` makes
+    each section, a definition, one block. Takes linear time and never raises.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -67,7 +65,6 @@ def _find_code(text: str, starts: Sequence[int]) -> Iterator[_Found]:
     for start, end in pairwise([0, *starts, len(text)]):
         first, last = strip_range(text, start, end)
         if first < last:
-            # The first line's indentation is part of the code.
             yield max(start, text.rfind("\n", start, first) + 1), last, BlockKind.CODE, None
 
 
@@ -83,7 +80,6 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
 
 
 def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield stretches that are read at once, cut before headings where possible."""
     begin = 0
     while begin < len(text):
         end = min(len(text), begin + _STRETCH_CHARACTERS)
@@ -98,17 +94,14 @@ def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# A longer list with items over _LONG_ITEMS on average consists of numbered paragraphs, as in contracts.
+# A longer list with items over _LONG_ITEMS on average consists of paragraphs, as in contracts.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
 
 
 @dataclass(slots=True)
 class BlockDraft:
-    """A candidate for a block.
-
-    ``first_number`` and ``last_number`` number the outermost items of STEPS; ``is_single`` means one item.
-    """
+    """A candidate for a block. ``first_number`` and ``last_number`` number the items of STEPS."""
 
     kind: BlockKind
     start: int
@@ -121,14 +114,12 @@ class BlockDraft:
 
 
 class Scanner:
-    """A single pass over the lines of a text."""
-
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
         # The text of a note begins at this column.
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
-        # A table in this section is not closed; the section is not searched again.
+        # The section has no end of a table and is not searched again.
         self._unclosed_section = -1
         self._drafts: list[BlockDraft] = []
 
@@ -146,7 +137,6 @@ class Scanner:
         return self._drafts
 
     def _read(self, at: int) -> int:
-        """Read the block at line ``at`` and return the line after it."""
         body = self._lines[at].body
         if body.startswith("<table") and (table_end := self._find_table_end(at)):
             return self._add(BlockKind.TABLE, at, table_end)
@@ -168,7 +158,7 @@ class Scanner:
         return self._read_paragraph(at)
 
     def _add(self, kind: BlockKind, first: int, after: int, numbers: tuple[int, int] = (0, 0)) -> int:
-        # Only paragraphs lose their indentation: in code and lists it shows structure.
+        # Indentation shows structure in code and lists.
         line, last = self._lines[first], self._lines[after - 1]
         is_indented = kind == BlockKind.PARAGRAPH and line.indent and not line.quoted
         start = line.end - len(line.body) if is_indented else line.start
@@ -181,7 +171,6 @@ class Scanner:
             return False
         if at and self._lines[at - 1].role == LineRole.TEXT:
             return False
-        # Prose may be indented for its looks.
         words = line.body.split(None, 8)
         reads_as_prose = len(words) > 4 and line.body[0].isupper() and sum(word.isalpha() for word in words) > 4
         return not reads_as_prose
@@ -261,7 +250,7 @@ class Scanner:
         return line.role == LineRole.TEXT and line.section == self._lines[above].section
 
     def _skip(self, at: int) -> int:
-        """Return the line after a comment or another line without content; ``at`` itself if content begins there."""
+        """Return the line after lines without content; ``at`` itself if it has content."""
         line = self._lines[at]
         if line.body.startswith("<!--"):
             end = at
@@ -299,7 +288,7 @@ class Scanner:
         return end
 
     def _find_table_end(self, at: int) -> int:
-        """Return the line after the HTML table at line ``at``; 0 if its section does not close it."""
+        """Return the line after the HTML table; 0 if its section does not close it."""
         section = self._lines[at].section
         end = at
         while section != self._unclosed_section and end < len(self._lines) and self._lines[end].section == section:
@@ -335,7 +324,7 @@ _INTRODUCED = (BlockKind.LIST, BlockKind.STEPS, BlockKind.TABLE, BlockKind.RECOR
 _LONGEST_QUESTION = 200
 _LONGEST_LEAD_IN = 500
 _LONGEST_ANSWER = 1_500
-# At most this many other blocks and characters separate two steps of one procedure.
+# At most these blocks and characters separate two steps.
 _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
@@ -352,7 +341,7 @@ def _is_bold_line(text: str, draft: BlockDraft) -> bool:
 
 
 def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Join each bold line with the paragraph below it."""
+    """Join bold lines with the paragraph below."""
     joined: list[BlockDraft] = []
     for draft in drafts:
         above = joined[-1] if joined else None
@@ -371,7 +360,7 @@ def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
 
 
 def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Join steps with consecutive numbers and the blocks between them, and items with the blocks they announce."""
+    """Join steps with consecutive numbers, and items with the blocks they announce."""
     joined: list[BlockDraft] = []
     last_steps = 0
     for draft in drafts:
@@ -414,7 +403,7 @@ def _announces(text: str, draft: BlockDraft) -> bool:
 
 
 def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Move each sentence that introduces a list, a table or code into that block."""
+    """Move sentences that introduce a list, a table or code into that block."""
     attached: list[BlockDraft] = []
     for draft in drafts:
         above = attached[-1] if attached else None
@@ -455,7 +444,7 @@ def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[in
 
 
 def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Join each question (a heading, a separate line or a bold line) with the paragraphs below it."""
+    """Join questions (headings, separate lines, bold lines) with the paragraphs below."""
     joined: list[BlockDraft] = []
     open_question: BlockDraft | None = None
     previous_section = -1
@@ -471,7 +460,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
-            # Several paragraphs may answer a heading, one answers another question.
+            # Only a heading may have several paragraphs of answer.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue

@@ -1,7 +1,7 @@
 """Cut a text into passages along its structure, each small enough for the embedder. PURE.
 
-A passage stays within one section if possible. Blocks that read badly when cut stay whole if they fit. Prose is cut at
-sentence ends, with an overlap, so that a sentence is found together with the one it refers to.
+Passages respect sections and keep blocks whole if they fit. Prose is cut at sentence ends, with an overlap, so that a
+sentence is found together with the one it refers to.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[
 
 
 def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the headings without a first one that repeats the title."""
+    """Return the headings without a first one equal to the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An uncut stretch: a sentence, a block, or a piece of a large block. ``best_cut`` rates a cut before it."""
+    """An uncut stretch: a sentence, a block or a piece of one. ``best_cut`` rates a cut before it."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ class Unit:
 
 
 def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Yield the lines of ``unit``, or pieces of about ``limit``; they contain its every non-space character."""
+    """Yield the lines of ``unit``, or pieces of about ``limit``, without white space at their ends."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -85,7 +85,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
     shared = int(limit * OVERLAP)
     first = done = 0
     while done < len(units):
-        # Passages of equal size are better than full ones and a short last one.
+        # Equal passages are better than full ones and a short last one.
         count = max(1, ceil((left - shared) / max(1, limit - shared)))
         target = limit if left <= limit else min(limit, shared + ceil((left - shared) / count))
         stop, used = first, 0
@@ -99,7 +99,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Code and tables are not repeated, except above a short tail.
+        # Code and tables are only repeated above a short tail.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost
@@ -110,7 +110,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> int:
-    """Return the best cut that keeps at least two thirds of the units' cost; the last one on a tie."""
+    """Return the last of the best cuts that keep at least two thirds of the cost."""
     best, left = stop, used
     for at in range(stop, earliest - 1, -1):
         if left * 3 < used * 2:
@@ -132,7 +132,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A run of letters of any length can be one unknown token. Counting a token per 16 characters bounds a passage's length.
+# A long run of letters can be one unknown token, so every 16 characters count as a token at least.
 _CHARS_PER_TOKEN = 16
 
 
@@ -140,8 +140,8 @@ _CHARS_PER_TOKEN = 16
 class TextChunk:
     """A passage: ``text`` is exactly ``extracted.text[start:end]``.
 
-    It ends without white space and begins without any but the indentation of code. ``heading_path`` has the titles of
-    the sections around the whole passage, outermost first; ``page`` is the page of its first character.
+    It has no white space at its ends but the indentation of code. ``heading_path`` has the titles of the sections
+    around the whole passage, outermost first; ``page`` is the page of its first character.
     """
 
     start: int
@@ -155,8 +155,7 @@ class TextChunk:
 class _Group:
     """Neighbouring regions that are packed together; a region is the text between two headings.
 
-    ``path`` has the titles of its sections. ``leads`` is true for a heading alone, or a short text before the first
-    heading: it is joined with the next region.
+    ``leads`` is true for a lone heading or a short text before the first heading, which is joined with the next region.
     """
 
     path: tuple[str, ...]
@@ -173,12 +172,10 @@ class _Group:
 
 
 def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
-    """Return the passages of ``extracted`` in reading order; they contain every non-space character of its text.
+    """Return the passages of ``extracted`` in reading order; they contain every non-space character.
 
-    ``budget_tokens`` is the embedder's input size, and includes the special tokens and ``heading_context()``. If the
-    context takes more than three quarters of a very small budget, the passage still gets a quarter.
-
-    Raises: ValueError if the budget is at most SPECIAL_TOKENS.
+    ``budget_tokens`` is the embedder's input size, with special tokens and ``heading_context()``. A passage gets at
+    least a quarter of it. Raises: ValueError if the budget is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -186,7 +183,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
     cost_of = partial(_measure, count_tokens)
     regions = _find_regions(extracted, cost_of)
     limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {region.path for region in regions})
-    # Rows are cited by their sheet, so small sheets stay separate.
+    # Rows are cited by their sheet, however small.
     groups = _group_regions(regions, limits, joins_small=not extracted.holds_records)
     if extracted.holds_records:
         groups = _separate_records(groups)
@@ -201,8 +198,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
 def heading_context(title: str, heading_path: Sequence[str]) -> str:
     """Return the title and headings to embed before a passage, at most ``MAX_CONTEXT_CHARS`` long.
 
-    A heading equal to the part before it is left out. A long path loses its inner parts first, because the title and
-    the last heading say most.
+    A long path loses its inner parts first, because the title and the last heading say most.
     """
     parts: list[str] = []
     for part in (title, *heading_path):
@@ -217,13 +213,13 @@ def heading_context(title: str, heading_path: Sequence[str]) -> str:
 
 
 def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
-    """Return the embedder's input: the heading context on its own line, then the text."""
+    """Return the embedder's input: the heading context, then the text."""
     context = heading_context(title, heading_path)
     return f"{context}\n{text}" if context else text
 
 
 def content_hash(text: str, heading_path: Sequence[str]) -> str:
-    """Return the hexadecimal SHA-256 of a passage and its headings; differences in white space do not count."""
+    """Return the SHA-256 of a passage and its headings, regardless of white space."""
     fields = (" ".join(part.split()) for part in (*heading_path, text))
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -234,7 +230,7 @@ def _measure(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
 
 
 class _Budgets(dict[tuple[str, ...], int]):
-    """The token budgets of passages, by heading path."""
+    """Token budgets by heading path."""
 
     def __init__(self, cost_of: CountTokens, title: str, budget: int, paths: Iterable[tuple[str, ...]]) -> None:
         known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)})
@@ -245,7 +241,6 @@ class _Budgets(dict[tuple[str, ...], int]):
 
 
 def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group]:
-    """Return a group for each region with text."""
     text, sections = extracted.text, extracted.sections
     paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
     open_sections: list[Section] = []
@@ -276,10 +271,9 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield (start, end, break before, is prose) of each block and sentence; ``spans`` touch the region."""
+    """Yield (start, end, break before, is prose) of each block and sentence."""
     at = start
     line_end = text.find("\n", start, stop)
-    # The heading has its own line.
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
         at += len(text[start:line_end].rstrip())
     introduces = at > start
@@ -302,7 +296,7 @@ def _cut_region(
 
 
 def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
-    """Join neighbours that are too small for a passage, and headings with the text below them."""
+    """Join neighbours that are too small, and headings with the text below them."""
     groups: list[_Group] = []
     for group in sections:
         last = groups[-1] if groups else None
@@ -322,7 +316,7 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 
 
 def _separate_records(groups: list[_Group]) -> list[_Group]:
-    """Return each unit as its own group if units are long enough on average.
+    """Return one group a unit, if units are long enough.
 
     A vector of ten records is near to none of them; a row of three short numbers is near to everything.
     """
@@ -333,9 +327,9 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
-    """Return the path of both groups together; None if they should stay separate."""
+    """Return the path of both groups; None if they should stay separate."""
     depth = len(group.path) - 1
-    # Only siblings are joined, or a section and its first subsection.
+    # Only siblings, or a section and its first subsection, are joined.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -346,7 +340,7 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
 
 
 def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: CountTokens) -> None:
-    """Replace units over their limit by their lines, and longer lines by pieces."""
+    """Replace units over their limit by lines, and long lines by pieces."""
     by_line = True
     while True:
         found = [
@@ -371,7 +365,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Return the stretches, halved where they exceed their limit: a tokenizer need not be additive."""
+    """Halve stretches over their limit: a tokenizer need not be additive."""
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {

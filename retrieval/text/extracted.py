@@ -1,4 +1,4 @@
-"""The result of extraction: a canonical text and its structure at exact offsets. Also the limits on files."""
+"""The result of extraction: a canonical text and its structure; the limits on files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def find_line_starts(text: str) -> list[int]:
 
 
 def plain_title(source: str) -> str:
-    """Return a heading without Markdown or reStructuredText markup, on one line of at most ``MAX_TITLE_CHARS``."""
+    """Return a heading on one line without markup, at most ``MAX_TITLE_CHARS`` long."""
     title = _ROLE.sub(lambda match: f"`{match[1].rstrip()}`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
@@ -59,7 +59,7 @@ def plain_title(source: str) -> str:
 
 
 def derive_title(filename: str) -> str:
-    """Return a readable title from a file's name, without extension, ordering number, underscores and hyphens."""
+    """Return a title from a file's name, without extension, ordering number, underscores and hyphens."""
     stem = PurePosixPath(filename).stem
     if _ORDERING.match(filename):
         stem = _ORDERING.sub("", stem, count=1)
@@ -74,8 +74,7 @@ MOST_NAMED = 10
 class Section:
     """A heading and its section. ``start`` is the offset of the heading (of its overline, in reStructuredText).
 
-    ``level`` starts at 1 for the outermost. The section ends at the next heading of the same or a lower level.
-    ``title`` has no markup.
+    ``level`` starts at 1. The section ends at the next heading of the same or a lower level.
     """
 
     start: int
@@ -87,7 +86,7 @@ S = TypeVar("S", bound=Section)
 
 
 def sections_above(sections: Iterable[S], offset: int) -> list[S]:
-    """Return the sections around the character at ``offset``, outermost first. ``sections`` are sorted by start."""
+    """Return the sections around ``offset``, outermost first. ``sections`` are sorted by start."""
     path: list[S] = []
     for section in sections:
         if section.start > offset:
@@ -105,7 +104,7 @@ class Page(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch ``text[start:end]`` that reads badly when cut: a code block, table, row or definition."""
+    """A stretch that reads badly when cut: a code block, table, row or definition."""
 
     start: int
     end: int
@@ -122,8 +121,7 @@ class TableGridRow(NamedTuple):
 class TableGrid(NamedTuple):
     """A table's column names and the offsets of its cells.
 
-    ``has_decimal_points`` is true if the extractor wrote the numbers, with decimal points; else the cells show what a
-    point means.
+    ``has_decimal_points`` is true if the extractor wrote the numbers; else the cells show what a point means.
     """
 
     start: int
@@ -134,7 +132,7 @@ class TableGrid(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file in an archive, or attached to a mail; it becomes a document. ``name`` is a relative path."""
+    """A file in an archive or mail, which becomes a document. ``name`` is a relative path."""
 
     name: str
     data: bytes
@@ -142,9 +140,9 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Content of a file that its text lacks. ``retrieval.models.document`` has a sentence for each kind.
+    """Content that the text lacks. ``retrieval.models.document`` has a sentence for each kind.
 
-    ``names`` has the first of ``count`` names, if there are names.
+    ``names`` has the first of ``count`` names, if any.
     """
 
     kind: str
@@ -156,13 +154,12 @@ class LeftOut:
 class ExtractedText:
     """The canonical text of a file, as the source viewer shows it, and its structure.
 
-    ``text`` is in Unicode NFC, with ``\\n`` as the only line end, without NUL and control characters except tab. Every
-    offset counts characters of this text, never bytes of the file. ``sections``, ``pages`` and ``protected`` are sorted
-    by ``start``; protected spans do not overlap. ``holds_records`` is true if each protected span is independent, as a
-    catalogue's rows are. ``tables`` has the tables whose cells cannot be found again in the text, so none in Markdown.
-    ``unread_pages`` has the numbers of pages that are images and need OCR. ``members`` has the contained files of
-    supported formats, with unique names. ``left_out`` lists content that the text lacks, such as hidden sheets. A
-    parser may leave the media type empty, and the title of a file without one.
+    ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
+    its characters, never bytes of the file. ``sections``, ``pages`` and ``protected`` are sorted by ``start``;
+    protected spans do not overlap. ``holds_records`` is true if each protected span is independent, as a catalogue's
+    rows are. ``tables`` has only tables whose cells cannot be found again in the text, so none in Markdown.
+    ``unread_pages`` are numbers of pages that need OCR. ``members`` are contained files of supported formats, with
+    unique names. ``left_out`` lists content that the text lacks, such as hidden sheets.
     """
 
     text: str
@@ -178,21 +175,21 @@ class ExtractedText:
     left_out: Sequence[LeftOut] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """Return the number of the page at ``offset`` (between pages, the earlier); None for a file without pages."""
+        """Return the page of ``offset`` (between pages, the earlier); None for a file without pages."""
         if not self.pages:
             return None
         return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """Return one kind of left-out content; empty if there is none. ``count`` is for content without names."""
+    """Return one kind of left-out content, or an empty tuple. ``count`` is for content without names."""
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Upper bounds for one file. A file above a limit is rejected, never truncated."""
+    """Upper bounds for one file. Above them it is rejected, never truncated."""
 
     max_bytes: int = 50_000_000
     max_text_chars: int = 20_000_000

@@ -1,7 +1,7 @@
-"""Find sentences of a document that address a language model instead of a reader. PURE.
+"""Find sentences of a document that address a language model. PURE.
 
-They are flagged for curators and left out of prompts; no document is rejected or hidden. Ordinary tasks ("Write a
-poem") and languages other than English and Dutch are not recognised.
+They are flagged for curators and left out of prompts. Ordinary tasks ("Write a poem") and languages other than English
+and Dutch are not recognised.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from retrieval.text.sentences import split_sentences
 
-# The patterns are narrow: manuals give their readers orders on every line, and documents about language models mention
+# The patterns are narrow, because manuals give orders on every line, and documents about language models mention
 # prompts. The addressee of a sentence counts, or its demand on an answer.
 
 _MODEL = (
@@ -52,7 +52,6 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         rf"\b(?:any|every|each|elk|ieder)\s+{_MODEL}\s+(?:that|which|reading|who|dat|die)\b",
         r"\byou(?:\s*+,)?\s++(?:the\s++)?(?:ai|assistant|chatbot|language\s+model)\s*,",
     ),
-    # The sentence prescribes contents of an answer.
     "answer": (
         r"\b(?:(?:when(?:ever)?|before|while|if)\s+you\s+(?:are\s+)?(?:answer|reply|respond|summari[sz]e|asked)"
         r"|(?:when(?:ever)?|before|while)\s+(?:answering|replying|responding(?!\s+to\s+an?\b)|summari[sz]ing))\b.{0,70}"
@@ -99,7 +98,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         r"\b(?:print|repeat|output|herhaal)\b.{0,20}\b(?:text|everything|words|tekst|alles)\b.{0,12}\b(?:above|boven)\b",
         r"\b(?:what|wat)\s+(?:is|are|zijn)\s+(?:your|je|jouw)\s+(?:system\s+)?(?:prompt|instructions|instructies)\b",
     ),
-    # Chat templates mark speakers so; other patterns match fake ends of a quotation.
+    # These match the marks of speakers and fake ends of a quotation.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id|eot_id)\|>|\[/?INST\]|<</?SYS>>",
         r"^\W{0,4}(?:system|admin|administrator|developer)\s+(?:override|message|prompt|instruction|notice)\s*[:\]]",
@@ -118,7 +117,7 @@ RULES = {
     )
     for rule, patterns in _PATTERNS.items()
 }
-# An order begins so. Manuals are full of orders, so an order counts only next to a sentence that instructs a model.
+# Manuals are full of orders, so an order counts only next to a sentence that instructs a model.
 ORDER = re.compile(
     r"\W{0,8}(?:(?:and|but|then|now|instead|please|also|always|just|only|rather|so|simply|from\s+now\s+on|en|maar|dan|nu"
     r"|daarna|ook|altijd|alleen|gewoon)\b[\s,]*){0,3}"
@@ -137,7 +136,7 @@ _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """A stretch ``text[start:end]`` that reads like an instruction to a model, by ``rule``."""
+    """A stretch that instructs a model, found by ``rule``."""
 
     start: int
     end: int
@@ -145,13 +144,13 @@ class Instruction(NamedTuple):
 
 
 def find_instructions(text: str) -> list[Instruction]:
-    """Return the sentences, list items and lines of the text that instruct a model, in order.
+    """Return the sentences, list items and lines that instruct a model, in order.
 
-    An order ("Say that …", "Send it to …") counts only next to an instruction: alone, it may address a reader.
+    An order ("Say that …") counts only next to an instruction: alone, it may address a reader.
     """
     pieces = list(_pieces(text))
     rules = [match_rule(text[start:end]) for start, end in pieces]
-    # Two passes are needed, because an order may precede its instruction.
+    # An order may precede its instruction, so both directions are tried.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]
@@ -161,12 +160,11 @@ def find_instructions(text: str) -> list[Instruction]:
 
 
 def match_rule(sentence: str) -> str:
-    """Return the rule by which a sentence instructs a model; empty if none."""
     return next((rule for rule, patterns in RULES.items() if any(each.search(sentence) for each in patterns)), "")
 
 
 def without_instructions(text: str, replacement: str) -> str:
-    """Return the text with ``replacement`` in place of each sentence that instructs a model."""
+    """Return the text with each instruction replaced."""
     kept = []
     begin = 0
     for found in find_instructions(text):

@@ -1,7 +1,4 @@
-"""Identify a text's language by its most common words. PURE.
-
-The site itself is in English and Dutch; keyword search supports more languages.
-"""
+"""Identify a text's language by its most common words. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import functools
 import re
 from collections import Counter
 
-# Words common to both languages, or frequent in French, German or Spanish, are left out because they mislead.
+# Words common to both languages, or frequent in French, German or Spanish, would mislead.
 _COMMON = {
     "en": frozenset(
         """
@@ -68,7 +65,7 @@ _OTHERS = {
 }
 # These words of English and Dutch also occur in other languages.
 _MORE = {"en": "is in on or an no me was so we", "nl": "de en is in dat die met als of wie was na u den ik"}
-# These languages have their own scripts; the values are character ranges.
+# These languages have their own scripts.
 _SCRIPT_SPANS = {
     "ja": "\u3041-\u30ff",
     "ko": "\uac00-\ud7af",
@@ -77,7 +74,7 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# This share of the letters decides. It is low because Japanese text mixes kana with Chinese characters.
+# This share of letters decides. It is low because Japanese mixes kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -85,9 +82,9 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """Return ``"en"`` or ``"nl"`` for the texts together; empty if neither language is clear.
+    """Return ``"en"`` or ``"nl"`` for the texts together; empty if unclear.
 
-    The language needs two different common words, 8 % of all words, and twice as many as the other language.
+    A language needs two different common words, 8 % of all words, and twice the other language's.
     """
     counted = [_count(text) for text in texts]
     total = sum(words for words, _ in counted)
@@ -101,20 +98,14 @@ def detect_language(*texts: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _count(text: str) -> tuple[int, dict[str, dict[str, int]]]:
-    """Count the words of a text and the common words of each language.
-
-    The result is cached, because an answer needs its sources several times.
-    """
+    """Count all words, and common words by language. Cached: an answer needs its sources several times."""
     words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
     common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
     return sum(words.values()), common
 
 
 def identify_language(text: str) -> str:
-    """Return the two-letter code of the text's language; empty if unclear.
-
-    One common word decides in a short question, unless another language has as many.
-    """
+    """Return the two-letter code of the text's language; empty if unclear. One common word can decide."""
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))
     for code, script in _SCRIPTS.items():

@@ -1,7 +1,6 @@
 """Remove thoughts, function calls and template tokens from a model's reply. PURE.
 
-The grammars of thoughts are data (:data:`THOUGHTS`): another family of models is another row. Text that the sources
-contain may be shown, because documents can be about models.
+Text that the sources contain may be shown, because documents can be about models.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import json
 import re
 from collections.abc import Callable
 
-# Each row has the model family, the opening sign, the closing sign, and whether the closing sign alone shows that all
-# text before it was a thought. Some chat templates write the opening sign into the prompt.
+# Each row has the model family, opening, closing, and whether the closing alone shows that all text before it was a
+# thought: some chat templates write the opening into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -32,8 +31,8 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A thought without an opening sign often begins with these words. A text with such a beginning is buffered until its
-# end, or until a closing sign shows that it was a thought.
+# A thought without an opening often begins so. The text is then buffered until its end, or until a closing shows that
+# it was a thought.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -54,7 +53,7 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# The closing signs come first: one of them begins like the end of a turn.
+# The closings come first, because one begins like the end of a turn.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
@@ -63,7 +62,7 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# These grammars open with words, which count only at the beginning of a reply.
+# Words open these grammars, and count only at the beginning of a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
 # The end of the buffered text may become a sign.
 _MAY_BE_TAG = re.compile(
@@ -91,12 +90,10 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins like a thought. Answers may begin so too."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 
 def remove_thoughts(text: str) -> str:
-    """Return a whole reply without thoughts and template tokens."""
     stream = MachineryStream(removes_calls=False, opens_with_thought=True)
     return (stream.feed(text) + stream.close()).strip()
 
@@ -105,9 +102,8 @@ class MachineryStream:
     """A filter that passes only the reply of streamed text.
 
     ``may_show`` returns whether the sources contain a text. ``opens_with_thought`` buffers the reply until the closing
-    sign of a thought, or its end. ``withheld`` is true if anything was left out, ``closes_alone`` if a closing sign
-    came without an opening sign. If text was passed on before that sign, ``takes_back`` is true until the caller has
-    removed the text and resets it.
+    of a thought, or its end. ``withheld`` is true if anything was left out, ``closes_alone`` if a closing had no
+    opening. If text was passed on before that closing, ``takes_back`` is true until the caller has removed it.
     """
 
     def __init__(
@@ -120,7 +116,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The beginning of the reply; None after the decision whether it is a thought.
+        # None means: it is decided whether the beginning is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -128,13 +124,13 @@ class MachineryStream:
         self._fence = ""
         self._closing: re.Pattern[str] | None = None
         self._has_ended = False
-        # HTML's <s> is open: the next </s> closes it instead of ending the model's turn.
+        # HTML's <s> is open: the next </s> does not end the model's turn.
         self._is_struck = False
         self._drops_shown = False
         self.withheld = self.closes_alone = self.takes_back = False
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown after this piece; may be empty."""
+        """Return the text that can be shown now; may be empty."""
         if self._beginning is None:
             self._held += piece
             return self._pass_on(is_end=False)
@@ -154,7 +150,7 @@ class MachineryStream:
     def close(self, *, is_cut: bool = False) -> str:
         """Return the buffered text without unfinished thoughts and calls.
 
-        A reply that ``is_cut`` and looks like an unclosed thought is left out.
+        If ``is_cut``, a reply that looks like a thought is left out.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -192,7 +188,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the buffered text up to its next line or sign; None to wait for more."""
+        """Return the buffered text up to its next line or sign; None to wait."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)
@@ -227,13 +223,12 @@ class MachineryStream:
                 self._closing = _CLOSINGS[int(kind.removeprefix("opening"))]
             self._has_ended = kind == "end"
             rest = rest[len(tag.group()) :]
-            # White space after a thought is dropped.
             rest = rest.lstrip() if kind == "alone" else rest
         self._held = rest
         return text if text or tag else None
 
     def _is_text(self, tag: re.Match[str]) -> bool:
-        """Return whether a sign belongs to the text: it is code, HTML, or in a source."""
+        """Return whether a sign is part of the text: code, HTML, or in a source."""
         sign = tag.group().lower()
         if sign in ("<s>", "</s>"):
             is_html = self._is_struck or (
@@ -249,7 +244,7 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _judge_line(self, is_end: bool) -> int | None:
-        """Return the length of the call at the beginning of the buffered text; 0 for none, None to wait for more."""
+        """Return the length of the call that begins the buffered text; 0 for none, None to wait."""
         text = self._held
         if not self._removes_calls:
             return 0
@@ -279,7 +274,7 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return the end of a JSON call; 0 for other text, None to wait for more."""
+        """Return the end of a JSON call; 0 for other text, None to wait."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")
@@ -300,7 +295,6 @@ def _is_quoted(sign: re.Match[str]) -> bool:
 
 
 def _is_call(read: object) -> bool:
-    """Return whether the value names a function and its arguments, or is a list of such values."""
     if isinstance(read, list):
         return bool(read) and all(map(_is_call, read))
     if not isinstance(read, dict):

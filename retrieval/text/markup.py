@@ -1,7 +1,4 @@
-"""Remove markup that has no meaning for the reader of a passage. PURE.
-
-Documentation sites use dialects of Markdown (MkDocs, Hugo, GitHub), with links and images that lead to local files.
-"""
+"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub) that means nothing in a passage. PURE."""
 
 from __future__ import annotations
 
@@ -33,14 +30,14 @@ _FENCES = ("```", "~~~")
 
 
 def opens_note(line: str) -> bool:
-    """Return whether the line opens a MkDocs note or tab, whose text is indented below it."""
+    """Return whether the line opens a MkDocs note or tab; its text is indented below."""
     return _NOTE.fullmatch(line) is not None
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
     """Return prose without images, comments, tags, attributes, footnotes and task boxes.
 
-    Local links, or all links with ``all_links``, are replaced by their words.
+    Local links (all links, if ``all_links``) are replaced by their words.
     """
     for pattern in (_COMMENT, _IMAGE, _EMPTY_LINK, _TAG):
         text = pattern.sub("", text)
@@ -51,9 +48,9 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 
 
 def open_notes(text: str) -> str:
-    """Return the text with MkDocs notes and tabs as plain paragraphs below bold titles."""
+    """Return the text with MkDocs notes as paragraphs below bold titles."""
     lines: list[str] = []
-    # An entry is an open note's indent, and the additional indent of its text.
+    # Entries are an open note's indent, and its text's additional indent.
     depths: list[tuple[int, int]] = []
     is_code = False
     given = text.split("\n")

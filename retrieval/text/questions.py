@@ -1,7 +1,7 @@
 """Decide whether two questions ask the same. PURE.
 
-They do if they differ only in case and punctuation, or if they have a high cosine, the same question word, and the same
-numbers and codes. docs/quality.md shows how often that is right.
+They differ only in case and punctuation, or have a high cosine, the same question word, and the same numbers and codes.
+docs/quality.md shows how often that is right.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WORD = re.compile(r"\w+")
 
 
 def normalize(question: str) -> str:
-    """Return the words in lower case without punctuation. Equal results mean equal questions."""
+    """Return the words in lower case without punctuation."""
     words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
     return " ".join(words) or " ".join(question.split())
 
 
 def ask_alike(one: str, other: str) -> bool:
-    """Return whether both questions have the same question word (or none), numbers and codes."""
+    """Return whether both have the same question word (or none), numbers and codes."""
     return _kind(one) == _kind(other) and _codes(one) == _codes(other)
 
 

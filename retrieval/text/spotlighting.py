@@ -15,7 +15,6 @@ from retrieval.text.sentences import split_sentences
 
 
 def new_mark(texts: Iterable[str]) -> str:
-    """Return a mark that none of the texts contains."""
     written = "\n".join(texts)
     while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass
@@ -23,14 +22,14 @@ def new_mark(texts: Iterable[str]) -> str:
 
 
 def mark_sentences(text: str, mark: str) -> str:
-    """Return the text with the mark and a space before each sentence and each non-blank line."""
+    """Return the text with the mark before each sentence and each non-blank line."""
     begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
     marked_lines = []
     at = 0
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # A line's first sentence begins with the line, because indentation may have a meaning.
+        # A line's first sentence includes the indentation, which may have a meaning.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

@@ -1,12 +1,11 @@
 """Prepare text for keyword search, before PostgreSQL's own analysis.
 
-PostgreSQL reads identifiers badly: ``MX-9920-W`` becomes the word *mx*, the number -9920 and the word *w*, and
-``his/her`` becomes a file name. :func:`expand_identifiers` rewrites them as plain words: the whole without punctuation,
-then its parts. Documents and questions use the same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w``
-match.
+PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and ``his/her`` as a file name.
+:func:`expand_identifiers` rewrites them as plain words: the whole without punctuation, then its parts. Documents and
+questions use the same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w`` match.
 
-PostgreSQL also drops symbols, and takes a sentence without blanks as one word. So a symbol becomes a word that names
-its character, and Chinese, Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
+PostgreSQL also drops symbols, and takes a sentence without blanks as one word. So symbols become words, and Chinese,
+Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# A match begins only at the start of a word; else a long run of letters is tried from each letter.
+# A match begins only at a word's start; else a long run of letters is tried from each letter.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)
@@ -34,13 +33,13 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
-# These characters join names; the others belong to one name.
+# These join names; the others belong to one name.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
-# PostgreSQL takes these for the start of a path, tag or entity, and swallows the word behind them.
+# PostgreSQL takes these for a path, tag or entity, and swallows the next word.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
-# This matches 1920x1080, 10 × 20 × 30 mm and M8x40, but no hexadecimal number.
+# This matches 1920x1080, 10 × 20 × 30 mm and M8x40.
 _DIMENSIONS = re.compile(
     r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
 )
@@ -48,7 +47,7 @@ _MEASURE = re.compile(
     r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
     re.IGNORECASE,
 )
-# This matches a code written with blanks, such as ISO 9001 or MX 9920 W.
+# This matches codes such as ISO 9001 or MX 9920 W.
 _SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
 _PAIRED = re.compile(
     "["
@@ -56,11 +55,10 @@ _PAIRED = re.compile(
     "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "]+"
 )
-# This matches currencies, arrows, mathematical signs, pictures and emoji, but no frames and bars. List bullets
-# (_BULLETS) become blanks.
+# This matches currencies, arrows, mathematical signs and emoji. _BULLETS become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
-# These characters choose the look of an emoji, or join several into one.
+# These choose the look of an emoji, or join several.
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
@@ -77,7 +75,7 @@ def document_terms(text: str) -> str:
 
 
 def spellings(phrase: str) -> list[str]:
-    """Return the ways in which documents may write a phrase, for a search word by word; the phrase's own comes first.
+    """Return the ways in which documents may write a phrase; its own comes first.
 
     ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` as the whole alone, ``MX 9920 W`` as the parts alone;
     ``wet-rotor`` likewise. One spelling writes all identifiers of the phrase alike.
@@ -99,14 +97,14 @@ def identifiers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def lexeme_dimension(lexeme: str) -> int:
-    """Return the lexeme's dimension of the sparse vector, 1 to DIMENSIONS, as the SQL function computes it."""
+    """Return the lexeme's dimension, 1 to DIMENSIONS, as the SQL function computes it."""
     return int(hashlib.md5(lexeme.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1
 
 
 def inverse_document_frequency(document_frequency: int, documents: int) -> float:
     """Return the weight of a term: positive, and lower for frequent terms.
 
-    Lucene's form is never negative: ln(1 + (N - df + 0.5) / (df + 0.5)). Source: Robertson and Zaragoza, "The
+    Lucene's form, ln(1 + (N - df + 0.5) / (df + 0.5)), is never negative. Source: Robertson and Zaragoza, "The
     Probabilistic Relevance Framework: BM25 and Beyond", 2009.
     """
     document_frequency = min(document_frequency, documents)
@@ -130,10 +128,7 @@ def _rewrite(text: str, spell: _Spell) -> str:
 
 
 def spell_out(text: str) -> str:
-    """Return ``text`` in NFC, with symbols as words and versions without their ``v``.
-
-    Chinese, Japanese and Korean text is split into pairs of characters.
-    """
+    """Return ``text`` in NFC, with symbols as words, versions without ``v``, and pairs of CJK characters."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
@@ -142,7 +137,7 @@ def spell_out(text: str) -> str:
 
 
 def pairs_of_characters(run: str) -> list[str]:
-    """Return the overlapping pairs of characters; the run itself if it has one character."""
+    """Return the overlapping pairs of characters; a single character stays."""
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
