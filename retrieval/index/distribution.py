@@ -1,10 +1,9 @@
-"""A PostgreSQL that Citus distributes over several nodes: how it becomes one, and its nodes.
+"""Distribute PostgreSQL over several nodes with Citus.
 
-What grows with the passages is distributed by the document: its text, its passages and their vectors lie in shards on
-one node, and what joins them joins within a node. Everything else stays on the coordinator, where it was: documents
-too, and the words' document frequencies, of which every search reads a few rows. So BM25's statistics are exact over
-all shards, and no other table's keys or identities change. No table is a reference table: each write of one would need
-every node.
+Texts, passages and vectors are distributed by document, so that they are joined within a node. Everything else stays on
+the coordinator, also documents and document frequencies, of which a search reads a few rows. BM25's statistics are
+therefore exact over all shards, and other tables' keys do not change. No table is a reference table, because each write
+to one needs every node.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from psycopg import sql
 from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
-# In the order in which they are distributed.
+# The tables are distributed in this order.
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# The one foreign key that holds within a shard, from the last table to the one before.
+# This is the only foreign key within a shard, from the last table to the one before.
 COLOCATED_KEY = "vector_of_its_passage"
-# What the shards compute with.
+# The shards call these functions.
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# Settings of the database. A join with a table of the coordinator takes the few rows that it needs from the shards,
-# instead of sending all documents to every node; settings of a transaction hold on the nodes, too.
+# A join with a coordinator's table fetches the needed rows from the shards, instead of sending all documents to every
+# node. SET LOCAL also applies on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4
@@ -39,7 +38,7 @@ FEWEST_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``is_reachable`` is what the coordinator found just now."""
+    """A node of the cluster. ``is_reachable`` was checked just now."""
 
     name: str
     holds_shards: bool
@@ -53,12 +52,10 @@ def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def has_citus() -> bool:
-    """Whether Citus is set up in this database."""
     return _rows("SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL") == [(True,)]
 
 
 def distributed() -> set[str]:
-    """Those of the tables that are distributed."""
     if not has_citus():
         return set()
     rows = _rows("SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h'")
@@ -66,7 +63,7 @@ def distributed() -> set[str]:
 
 
 def nodes() -> list[Node]:
-    """The nodes of the cluster that holds the site's tables, in order, each of which is asked; none of one server."""
+    """Return the cluster's nodes in order, each asked whether it answers; empty without Citus."""
     if not has_citus():
         return []
     rows = _rows(
@@ -78,16 +75,16 @@ def nodes() -> list[Node]:
 
 
 def shard_count() -> int:
-    """In how many shards the tables lie; 0 where they are not distributed."""
+    """Return the number of shards; 0 if the tables are not distributed."""
     ((count,),) = _rows("SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = %s::regclass", DISTRIBUTED[0])
     return int(count)
 
 
 @cache
 def count_vector_indexes() -> int:
-    """How many indexes hold the vectors together: one, or one of each shard.
+    """Return the number of vector indexes: one, or one for each shard.
 
-    Asked once a process: none of the site's runs while its database is distributed.
+    Cached for the process: a site does not run while its database is distributed.
     """
     return shard_count() if distributed() else 1
 
@@ -110,7 +107,7 @@ def clean_pending_lists() -> None:
 
 
 def trouble() -> str:
-    """Why tables cannot be distributed on this PostgreSQL, in a sentence; empty when they can."""
+    """Return a sentence why this PostgreSQL cannot distribute tables; empty if it can."""
     found = _rows("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
         return "This PostgreSQL has no Citus: install it on every node, or stay with one server."
@@ -127,10 +124,7 @@ def trouble() -> str:
 
 
 def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute what is not distributed, telling ``report`` of each table before it begins.
-
-    What an interrupted run has done stands, and this one goes on from there. Raises: DatabaseError.
-    """
+    """Distribute the tables, after a ``report`` of each; continue an interrupted run. Raises: DatabaseError."""
     count = shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in nodes()))
     for function in FUNCTIONS:
         if not _rows("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
@@ -153,7 +147,7 @@ def distribute(report: Callable[[str], None], shards: int | None = None) -> None
 
 
 def _distribute(table: str, count: int) -> None:
-    """Raises: DatabaseError, and nothing has changed."""
+    """Distribute one table in one transaction. Raises: DatabaseError."""
     with transaction.atomic():
         _rows(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         for owner, name, _columns, _definition in _constraints(table, "f"):
@@ -164,7 +158,7 @@ def _distribute(table: str, count: int) -> None:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
                 _rows(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Kept row by row while all rows are copied, they would take ten times as long as made afterwards.
+        # Copying rows into existing indexes would take ten times as long as creating the indexes afterwards.
         indexes = _rows(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "
@@ -180,7 +174,7 @@ def _distribute(table: str, count: int) -> None:
         _rows("SELECT truncate_local_data_after_distributing_table(%s)", table)
         for _name, definition in indexes:
             _rows(definition)
-        # The next id is above all that are there.
+        # The next id must exceed all existing ids.
         for (sequence,) in _rows(
             "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
             "WHERE attrelid = %s::regclass AND attidentity <> ''",
@@ -193,8 +187,7 @@ def _distribute(table: str, count: int) -> None:
 
 
 def _constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
-    """Table, name, columns and definition of the table's constraints of these kinds; foreign keys to it, too. Names are
-    quoted where they have to be."""
+    """Return (table, name, columns, definition) of the constraints on and to the table, with names quoted."""
     return _rows(
         "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
         "SELECT quote_ident(attname) FROM unnest(conkey) WITH ORDINALITY AS key(number, place) "

@@ -179,7 +179,7 @@ def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> li
 
 
 def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
-    """Mark the lines of a heading and return the lines of its words; empty if its line goes on with content."""
+    """Mark the lines of a heading and return the lines of its words; empty if the line has more content."""
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]

@@ -1,4 +1,4 @@
-"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub) that means nothing in a passage. PURE."""
+"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub) without meaning in a passage. PURE."""
 
 from __future__ import annotations
 
