@@ -5,8 +5,8 @@ calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typ
 calibrated on public sets (docs/quality.md); `manage.py fit_thresholds` calibrates other embedders on the site's own
 documents.
 
-If there is no calibration, words replace closeness, or the judgement is left out; `manage.py check`, the log, `/readyz`, the
-dashboard and the debug panel say so.
+If there is no calibration, words replace closeness, or the judgement is left out; `manage.py check`, the log,
+`/readyz`, the dashboard and the debug panel say so.
 """
 
 from __future__ import annotations

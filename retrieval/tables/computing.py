@@ -1,4 +1,4 @@
-"""A reading, computed over all rows of its table. PURE."""
+"""Compute a reading over all rows of its table. PURE."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ MOST_ROWS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """``value`` is a count, a sum or a mean, or empty; ``rows`` are those that answer, the first
-    :data:`MOST_ROWS_SHOWN` of ``matched``. ``answer`` is the column whose cells in them are the answer, else None."""
+    """The result of a computation.
+
+    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first :data:`MOST_ROWS_SHOWN` of ``matched`` rows.
+    ``answer`` is the column whose cells answer, if any.
+    """
 
     operation: Operation
     value: str
@@ -26,7 +29,7 @@ class Computed:
 
 
 def compute(reading: TableReading, table: KnownTable) -> Computed | None:
-    """None when a cell that matters does not say clearly what it holds, and when no row fits, but for a count."""
+    """Return the result; None if a relevant cell is unclear, or no row fits (except for a count)."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
     rows = _matching(reading, reading.conditions, table)
@@ -50,8 +53,9 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """The rows that meet the conditions; None if that is not certain. Rows shown without a stated value are those that
-    certainly meet them.
+    """Return the rows that meet the conditions; None if that is uncertain.
+
+    If only rows are shown, uncertain rows are left out instead.
     """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
@@ -74,8 +78,10 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """The rows, if each has another value in the column that is counted; None for no rows: the number may be of
-    another unit, or the cells may list values."""
+    """Return the count, or the rows if cells of the counted column repeat or may be lists.
+
+    Return None without rows, because the number may have another unit.
+    """
     if not rows:
         return None
     count = len(rows)
@@ -86,7 +92,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         if reading.answer != table.subject and any(
             isinstance(cell, str) and len(keys_of_cell(cell)) > 2 for cell in cells
         ):
-            return _show(rows)  # cells that hold lists
+            return _show(rows)  # These cells may be lists.
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
             return _show(rows)
@@ -95,7 +101,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
 
 
 def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
-    """The rows that have a number there; None when a cell is filled and is no number."""
+    """Return the column's numbers with their rows; None if a filled cell is not a number."""
     found = []
     for row in rows:
         value: CellValue = row.values[column]
@@ -118,12 +124,12 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """The one row that has the most or the least; None if several have it."""
+    """Return the row with the most or the least; None on a tie."""
     numbers = None if reading.order is None else _numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
     if reading.operation is Operation.LEAST and len(numbers) < len(rows):
-        return None  # an empty number may be zero
+        return None  # An empty number may be zero.
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
@@ -135,7 +141,7 @@ def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Both rows, the one that was asked for first."""
+    """Return both rows, the preferred row first."""
     found = [_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None

@@ -101,7 +101,8 @@ class Prompts:
 class SentenceModel:
     """A model that can be run: an encoder, and the steps that make one vector of its output.
 
-    ``file`` is an ONNX file, or a BERT's weights. If ``pooling`` is None, the export's sentence vector is used, or the mean. ``is_normalized`` is true if the model itself returns unit vectors. ``dimension`` is their width; the first
+    ``file`` is an ONNX file, or a BERT's weights. If ``pooling`` is None, the export's sentence vector is used, or the
+    mean. ``is_normalized`` is true if the model itself returns unit vectors. ``dimension`` is their width; the first
     ``kept`` numbers are used. ``max_tokens`` includes special tokens and prompts.
     """
 
