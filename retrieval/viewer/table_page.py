@@ -1,4 +1,4 @@
-"""The page of one table, on which a reader filters and sorts its rows."""
+"""The page of a table, on which readers filter and sort its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a column: its name, its filter as typed, and the address of the page sorted by it."""
+    """The head of a column: its name, its filter as typed, and the address that sorts by it."""
 
     name: str
     field: str
@@ -36,8 +36,8 @@ class ColumnHead:
 def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the context of a table's page.
 
-    ``query`` has a filter for each column (``c0``, ``c1``, …), the column that sorts (``sort``, with ``-`` before it
-    for the highest first) and the page (``page``, from 1). ``problem`` names the columns whose filters cannot be read.
+    ``query`` has a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for highest
+    first) and the page (``page``, from 1). ``problem`` names the columns with invalid filters.
     """
     known = load_known(table)
     typed = {f"c{at}": _typed(query, f"c{at}") for at in range(len(known.columns))}
@@ -105,7 +105,7 @@ def _heading(
 
 
 def _read_cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> list[list[tuple[str, bool]]]:
-    """Return the texts of the rows' cells, each with whether its column contains numbers."""
+    """Return (text, is a number's column) of the rows' cells."""
     text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
     places = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     return [

@@ -1,4 +1,4 @@
-"""Files on other machines: shares of WebDAV, and buckets of S3."""
+"""Files on other machines: WebDAV shares and S3 buckets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from retrieval.sources.network import (
 from retrieval.sources.options import Account, AddressField, Options, Readable, SecretField
 from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
 
-# One level at a time: servers refuse to list everything below at once.
+# Servers refuse to list all levels at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
 _WANTED = (
     b'<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/><getetag/><getlastmodified/>'
@@ -128,7 +128,7 @@ class S3Connector(HttpConnector):
         return as_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """The answer to a request that is signed if there is a key. A redirect would need another signature."""
+        """Send a request, signed if there is a key. Redirects are not followed: they need another signature."""
         if not self.options.get("access_key"):
             return self._client.get(url, headers=headers, redirects=0)
         from botocore.auth import S3SigV4Auth
