@@ -96,10 +96,10 @@ def active_embedder() -> Embedder:
 
 
 def searched_embedder() -> Embedder:
-    """Return the embedder whose vectors this process searches.
+    """Return the embedder whose vectors this process searches: normally the active one.
 
-    It is the active one. A process started before the site switched embedders continues with its former vectors while
-    they are stored; they lack only the passages read since the switch (:func:`lags`). Raises: ImproperEmbedder.
+    A process that is older than the last switch continues with its former vectors while they are stored; they lack the
+    passages read since then (:func:`lags`). Raises: ImproperEmbedder.
     """
     try:
         return active_embedder()

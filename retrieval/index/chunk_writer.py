@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A search vector labels each position with its field. A term's frequency is the sum of its positions' boosts, the
-# simple form of BM25F (Zaragoza, Craswell, Taylor, Saria, Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL
-# functions `retrieval_bm25_weights` and `retrieval_bm25_length`, made by a migration, turn a search vector into BM25's
-# term weights and length.
+# A term's frequency is the sum of its positions' boosts, the simple form of BM25F (Zaragoza, Craswell, Taylor, Saria,
+# Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL functions `retrieval_bm25_weights` and
+# `retrieval_bm25_length` (from a migration) turn a search vector into BM25's term weights and length.
 
 # The labels A to D are title, headings, canonical questions, body.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
@@ -97,8 +96,8 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
 def configuration_of(document: Document) -> str:
     """Return the text-search configuration of the document's passages.
 
-    `auto` means the configuration of the document's language, or `simple` if the language has none. A document without
-    a detected language, such as one of figures, uses the language of most documents in its collection, or English.
+    `auto` means the document's language, or `simple` if it has no configuration. A document without a detected
+    language, such as one of figures, uses its collection's most common language, or English.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -151,7 +150,6 @@ def insert_chunks(
     reference_length: float,
     configuration: str,
 ) -> list[tuple[int, float]]:
-    """Write new chunks and their vectors; return their ids and lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
@@ -214,9 +212,9 @@ def lock_statistics(collection_id: int) -> CollectionStatistics:
 def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
     """Make ``chunks`` the document's chunks, and return how many old chunks were kept.
 
-    If ``keep``, an old chunk with the same content hash and a vector keeps its id: citations stay valid.
-    Every other chunk must have a ``vector``. Questions written by hand stay with their passage. Must run inside a
-    transaction that has locked the document. Raises: ImproperEmbedder if another embedder is active now.
+    If ``keep``, an old chunk with the same content hash and a vector keeps its id: citations stay valid. Other chunks
+    need a ``vector``. Questions written by hand stay. Must run in a transaction that has locked the document. Raises:
+    ImproperEmbedder if another embedder is active now.
     """
     own = document.chunks.order_by("ordinal")
     old_ids = set(own.values_list("pk", flat=True))
@@ -275,7 +273,6 @@ def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]],
 
 
 def remove_chunks(document: Document) -> None:
-    """Remove the document's chunks and their share of the statistics."""
     with transaction.atomic():
         # The document is locked before the statistics, as in ingestion, to avoid deadlocks.
         Document.objects.select_for_update().filter(pk=document.pk).first()
@@ -326,7 +323,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
 
 
 def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
-    """Compute the collection's term weights again if they are out of date, and return whether they were.
+    """Compute outdated term weights of the collection again, and return whether they were outdated.
 
     They are if the mean chunk length drifted by more than ``largest_drift``, or k1, b or the boosts changed.
     """
@@ -396,7 +393,7 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
 def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
     """Add the chunks' lexemes to their collection's frequencies, or subtract them; the statistics are locked.
 
-    A frequency that would become negative becomes 0 and is logged: a repair of the index counts again.
+    Negative frequencies become 0 and are logged: a repair of the index counts again.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -2,11 +2,9 @@
 
 Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 with multilingual-e5-small. A
 calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typically closest. The built-in models were
-calibrated on public sets (docs/quality.md); `manage.py fit_thresholds` calibrates other embedders on the site's own
-documents.
+calibrated on public sets (docs/quality.md); `manage.py fit_thresholds` uses the site's own documents.
 
-If there is no calibration, words replace closeness, or the judgement is left out; `manage.py check`, the log,
-`/readyz`, the dashboard and the debug panel say so.
+If there is no calibration, words replace closeness, or the judgement is left out, and the admin is informed.
 """
 
 from __future__ import annotations
@@ -46,10 +44,9 @@ Report = Callable[[str, int, int], None]
 class Calibration:
     """Typical cosines of one embedder.
 
-    ``unrelated`` is the cosine of a question and an unrelated passage, ``answering`` of a question and a passage that
-    answers it, and ``unrelated_texts`` of two unrelated texts. ``across_languages`` is true if the first two also apply
-    when question and passage are in different languages. ``vector_weight`` is the share of the embedder's scores in the
-    sum of z-scores; None uses the search method's share.
+    ``unrelated`` and ``answering`` are cosines of a question and a passage, ``unrelated_texts`` of two texts.
+    ``across_languages`` is true if the first two also apply across languages. ``vector_weight`` is the share of the
+    embedder's scores in the sum of z-scores; None uses the search method's share.
     """
 
     unrelated: float
@@ -135,9 +132,9 @@ class Fit:
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     """Fit and store the calibration of the configured embedder.
 
-    ``across_languages`` is stored as given, not fitted. A passage's question is its first canonical question, or its
-    innermost heading. Raises: NotFitted if the embedder is built in, there are too few passages, or the vectors do not
-    separate them; EmbeddingFailed.
+    ``across_languages`` is stored, not fitted. A passage's question is its first canonical question, or its innermost
+    heading. Raises: NotFitted if the embedder is built in, or the passages are too few or not separated;
+    EmbeddingFailed.
     """
     embedder = conf.embedder()
     if embedder.name in BUILT_IN:

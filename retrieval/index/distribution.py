@@ -1,9 +1,8 @@
 """Distribute PostgreSQL over several nodes with Citus.
 
 Texts, passages and vectors are distributed by document, so that they are joined within a node. Everything else stays on
-the coordinator, also documents and document frequencies, of which a search reads a few rows. BM25's statistics are
-therefore exact over all shards, and other tables' keys do not change. No table is a reference table, because each write
-to one needs every node.
+the coordinator, also the document frequencies, of which a search reads a few rows: BM25's statistics are exact over all
+shards. No table is a reference table, because each write to one needs every node.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from psycopg import sql
 from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
-# The tables are distributed in this order.
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
 # This is the only foreign key within a shard, from the last table to the one before.
 COLOCATED_KEY = "vector_of_its_passage"
@@ -97,7 +95,10 @@ _CLEAN = (
 
 
 def clean_pending_lists() -> None:
-    """Bring the GIN indexes of the tables that can be distributed up to date. Raises: DatabaseError."""
+    """Return the number of vector indexes: one, or one for each shard.
+
+    It is cached, because no process of the site runs while the database is being distributed.
+    """
     spread = distributed()
     for table in DISTRIBUTED:
         if not spread:
@@ -147,7 +148,6 @@ def distribute(report: Callable[[str], None], shards: int | None = None) -> None
 
 
 def _distribute(table: str, count: int) -> None:
-    """Distribute one table in one transaction. Raises: DatabaseError."""
     with transaction.atomic():
         _rows(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         for owner, name, _columns, _definition in _constraints(table, "f"):
@@ -174,7 +174,6 @@ def _distribute(table: str, count: int) -> None:
         _rows("SELECT truncate_local_data_after_distributing_table(%s)", table)
         for _name, definition in indexes:
             _rows(definition)
-        # The next id must exceed all existing ids.
         for (sequence,) in _rows(
             "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
             "WHERE attrelid = %s::regclass AND attidentity <> ''",

@@ -45,11 +45,10 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
 
 
 def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Activate the row's embedder and return the row.
+    """Activate the row's embedder and return the row. Raises: EmbeddingFailed.
 
     One short transaction locks out writers, so that no passage lacks a vector. Running processes continue with the
-    former vectors until they restart, or have opened an embedder chosen in the admin. The former vectors are stored
-    until :func:`drop_unused`. Raises: EmbeddingFailed.
+    former vectors until they restart or open the new embedder. These vectors are stored until :func:`drop_unused`.
     """
     with transaction.atomic():
         # Writers of passages lock these rows first.

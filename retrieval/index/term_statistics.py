@@ -1,8 +1,7 @@
 """Read the state of collections, document frequencies and lexemes for a search.
 
-A collection's state is read once a search. Document frequencies are cached while the row of the collection's statistics
-is unchanged: each change of a passage changes the row in the same transaction. Lexemes depend on PostgreSQL's
-dictionaries alone.
+A collection's state is read once a search. Document frequencies are cached while the row of its statistics is
+unchanged: each change of a passage changes it in the same transaction.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ LONGEST_TEXT_KEPT = 300
 class CollectionState:
     """The state of a collection during a search.
 
-    ``names`` are its slug and name, ``configurations`` its passages' text-search configurations. ``edition`` changes
-    whenever its statistics are written, even by a restored backup, which may repeat versions.
+    ``names`` are its slug and name. ``edition`` changes whenever its statistics are written, even by a restored backup,
+    which may repeat versions.
     """
 
     pk: int
@@ -61,7 +60,6 @@ def read_once() -> Iterator[None]:
 
 
 def collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the states of the existing collections, by id."""
     known = _read.get()
     if known is None:
         return sorted(_states(collections), key=lambda state: state.pk)
@@ -104,7 +102,6 @@ def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
 
 
 def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
-    """Return the collections with several configurations."""
     return tuple(state.pk for state in collection_states(collections) if len(state.configurations) > 1)
 
 
@@ -121,7 +118,6 @@ def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, li
 
 
 def words_in(text: str) -> list[str]:
-    """Return the different words in lower case and alphabetical order."""
     return sorted({word.lower() for word in WORD.findall(text)})
 
 

@@ -1,7 +1,7 @@
 """The HNSW index of one embedder's vectors.
 
-The column of vectors has no fixed width, so that one table can store two embedders. The index covers the column cast to
-the embedder's width, and only its rows. A query must repeat both exactly to use the index.
+The column has no fixed width, so that one table stores two embedders. The index covers the column cast to the
+embedder's width, and only its rows; a query must repeat both exactly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compare the items of a source with the stored ones, and read the differences.
 
-The items' rows record the work of a run. A worker that continues the run of a dead worker therefore repeats no item; it
-removes items only after a complete listing.
+The items' rows record the work of a run, so a worker that continues a dead worker's run repeats no item.
 """
 
 from __future__ import annotations
@@ -241,7 +240,6 @@ class Comparison:
         return _links(item) if item is not None and found.key in self._present else ()
 
     def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
-        """Store the content as the item's document, if it is one and has changed."""
         data = fetched.data if is_wanted(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
@@ -291,7 +289,6 @@ class Comparison:
         return name
 
     def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
-        """Record why the item could not be read. Its document stays."""
         self._tally.count(Outcome.FAILED, found.name, error)
         if not self._is_real:
             return

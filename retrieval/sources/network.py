@@ -222,8 +222,8 @@ class Client:
     ) -> Response:
         """Return the answer of any status; a redirect itself if ``redirects`` is 0.
 
-        ``most_bytes`` limits the answer, by default as a document. Raises: SourceUnavailable if there is no answer in
-        time; ItemRejected if it is too large; AddressRefused.
+        ``most_bytes`` limits the answer, by default as a document. Raises: SourceUnavailable without an answer in time;
+        ItemRejected if it is too large; AddressRefused.
         """
         with deadline.limit(self._request_seconds):
             for _hop in range(redirects + 1):

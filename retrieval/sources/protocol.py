@@ -46,9 +46,9 @@ class ItemGone(RetrievalError):
 class RemoteItem:
     """An item listed by a source.
 
-    ``key`` identifies the item permanently. ``name`` is a path: its ending shows the format, and patterns match it. The
-    same ``fingerprint`` means the same content; an item without one is requested in each run. Patterns do not apply if
-    ``is_entry``. ``depth`` is the number of links to the item.
+    ``key`` never changes. ``name`` is a path, which shows the format and is matched by patterns, unless ``is_entry``.
+    The same ``fingerprint`` means the same content; an empty one is requested in each run. ``depth`` is the number of
+    links to it.
     """
 
     key: str
@@ -78,8 +78,7 @@ class Fetched:
 class Connector:
     """A kind of source, and an open connection to such a source, used in a `with` by one thread.
 
-    ``form`` has the fields of its options. ``options`` are their values, secrets included. ``number`` is the source's
-    id.
+    ``options`` are the values of ``form``'s fields, secrets included. ``number`` is the source's id.
     """
 
     name: str

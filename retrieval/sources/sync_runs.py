@@ -34,8 +34,8 @@ _TURNS_LOCK = 5_118_204_377_610_945_213
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """Attempt the run once and return it; None if it could not be leased.
 
-    If ``takes_turns``, as for workers, the run waits while AT_ONCE others are active. Errors are stored in the row:
-    FAILED if a retry cannot help, else WAITING with the time of the next attempt.
+    If ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored: FAILED if a retry cannot help,
+    else WAITING with the time of the next attempt.
     """
     run = _lease_in_turn(run_id) if takes_turns else _lease(run_id)
     if run is None:

@@ -43,8 +43,8 @@ def submit_page(
 ) -> Submission:
     """Fetch the page at ``address`` and submit it as an uploaded file, with its address as its URL.
 
-    Its name is its host and path, as for a website's pages. Its robots.txt is ignored: a person wants this one page.
-    ``options`` and ``known`` are as in ``submit_upload``. Raises: DocumentRejected.
+    Its name is its host and path. Its robots.txt is ignored: a person wants this page. ``options`` and ``known`` are as
+    in ``submit_upload``. Raises: DocumentRejected.
     """
     # The connection is not needed while the page is fetched.
     if not connection.in_atomic_block:

@@ -34,8 +34,8 @@ def answer_from_tables(
 ) -> TableResult | None:
     """Return a computed value, or else the matching rows; None if the question is not clearly about a table.
 
-    ``candidates`` come from ``find_candidates``; the first table that answers counts. Questions are read in English and
-    Dutch; the result is worded in ``language``.
+    The first of ``candidates`` that answers counts. Questions are read in English and Dutch; the result is in
+    ``language``.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -60,10 +60,7 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, nearness_in: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows named by the question, from the passage's table, without a computed value.
-
-    Return None if the passage is from no table, or the question does not select a part of the rows.
-    """
+    """Return the rows of the passage's table that the question names; None if it selects no part of the rows."""
     table = load_table_of(passage, question)
     if table is None:
         return None
@@ -126,7 +123,6 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
 
 
 def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
-    """Return the columns that name a row, and the columns that were asked for."""
     subject = known.subject if known.subject is not None else 0
     if computed.operation is Operation.ROWS:
         targets = [reading.order] if reading.order is not None else []
@@ -174,7 +170,6 @@ def describe(condition: Condition, known: KnownTable, language: str, *, is_part:
 def _result_rows(
     ordinals: Sequence[int], columns: Sequence[int], known: KnownTable, table: Table
 ) -> tuple[ResultRow, ...]:
-    """Return the rows in the given order of ordinals."""
     stored = {row.ordinal: row for row in table.rows.filter(ordinal__in=ordinals)}
     rows = [stored[ordinal] for ordinal in ordinals if ordinal in stored]
     if not rows:

@@ -37,8 +37,8 @@ Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 class TableChoice:
     """The part of a table to show for a question.
 
-    ``rows`` begin with the ``matched`` rows that meet the ``conditions``, if they fit. They are sorted by the column
-    ``order``, highest first unless ``is_least``; None is another order.
+    ``rows`` begin with the ``matched`` rows, and are sorted by the column ``order``, highest first unless ``is_least``;
+    None is another order.
     """
 
     columns: tuple[int, ...]
@@ -146,8 +146,6 @@ def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
 
 
 def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
-    """Return the rows sorted by the reading's column, then score, then position."""
-
     is_least = reading.is_least or reading.operation is Operation.LEAST
 
     def key(row: KnownRow) -> tuple[float, float, int]:
@@ -181,7 +179,6 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
 
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
-    """Return the columns that name a row, then those named in the question, then the nearest in meaning."""
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
     chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]

@@ -17,8 +17,8 @@ MOST_ROWS_SHOWN = 50
 class Computed:
     """The result of a computation.
 
-    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first :data:`MOST_ROWS_SHOWN` of ``matched`` rows.
-    ``answer`` is the column whose cells answer, if any.
+    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of ``matched`` rows. The cells of the column
+    ``answer`` answer, if any.
     """
 
     operation: Operation
@@ -141,7 +141,6 @@ def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Return both rows, the preferred row first."""
     found = [_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None

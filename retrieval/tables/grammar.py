@@ -48,9 +48,8 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 class Condition:
     """A condition on the cells of one column.
 
-    ``operator`` is one of = < <= > >= between, which compare numbers, or with the prefix ``year``, years. ``is``
-    compares names, ``contains`` searches for folded words. ``values`` are alternatives or bounds. ``shown`` are the
-    words of the question.
+    ``operator`` is one of = < <= > >= between, which compare numbers (or years, with the prefix ``year``), ``is``,
+    which compares names, or ``contains``. ``values`` are alternatives or bounds. ``shown`` is from the question.
     """
 
     column: int
@@ -100,9 +99,8 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 class TableReading:
     """A question's meaning in a table.
 
-    ``answer`` is the column whose cells answer, ``order`` the column to rank or compute. ``is_distinct`` counts
-    different cells of the answer's column; ``is_least`` asks for the lesser of two rows, or the lowest. ``shown`` are
-    additional columns.
+    The cells of ``answer`` answer; ``order`` is ranked or computed. ``is_distinct`` counts different cells;
+    ``is_least`` asks for the lesser of two rows, or the lowest. ``shown`` are additional columns.
     """
 
     operation: Operation
@@ -353,7 +351,6 @@ class _Reader:
         return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
     def _is_value_behind(self, *words: Word) -> bool:
-        """Return whether a value directly follows one of the words, as in "how many pumps"."""
         return any(
             before.word in words and one.kind is Kind.VALUE and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)

@@ -76,7 +76,6 @@ def _plain(value: CellValue) -> str:
 
 
 def years_of(value: CellValue) -> frozenset[int]:
-    """Return the years in a cell."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
     if not isinstance(value, str):
@@ -88,8 +87,8 @@ def years_of(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with at least these columns. A question may name the cells of
-    ``named_rows``. If ``is_long``, ``named_rows`` are only some rows, and ``read_rows`` may leave other columns None.
+    ``read_rows(columns)`` returns all rows, with at least these columns. A question may name cells of ``named_rows``,
+    which are only some rows if ``is_long``.
     """
 
     pk: int
@@ -184,7 +183,6 @@ class KnownTable:
 
     @cached_property
     def year_columns(self) -> frozenset[int]:
-        """The columns in which each cell names one year."""
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
             if row.is_of_data:

@@ -82,7 +82,6 @@ def words_of_name(name: str) -> tuple[str, ...]:
 
 
 def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
-    """Return the singular words by which a question may name a table."""
     words = [token.norm for token in tokenize(caption)]
     return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in words_of_name(name))])))
 

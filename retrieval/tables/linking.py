@@ -69,8 +69,8 @@ class QuestionSpan:
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the spans of the question in order, without filler; None if a word has no clear meaning.
 
-    Longer spans are linked first. A span that is both a column's whole name and a whole cell is unclear. ``partly``
-    takes it for the cell, and gives each word without a meaning its own span.
+    Longer spans are linked first. A column's whole name that is also a whole cell is unclear. ``partly`` takes it for
+    the cell, and keeps words without a meaning.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -96,7 +96,6 @@ def _sort_spans(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
 
 
 def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
-    """Return the spans, with each range such as "between 2 and 4" as one span."""
     for at in range(len(spans) - 3):
         opening, low, joining, high = spans[at : at + 4]
         kinds = {low.kind, high.kind}

@@ -1,6 +1,6 @@
 """Find the rows that a question names, if it is too unclear to compute a value. PURE.
 
-The rows are shown without a claim; words without a meaning in the table are ignored.
+Words without a meaning in the table are ignored.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Choose = Callable[[Sequence[int]], int]
 
 
 def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
-    """Return a reading of the rows that the question names, bounds or ranks; None if it does none of these.
+    """Return a reading of the rows that the question names, bounds or ranks; None if none.
 
-    Values, bounds and years become conditions, an extreme the order. ``choose`` picks one of several possible columns.
+    ``choose`` picks one of several possible columns.
     """
     spans = link(question, table, partly=True) or []
     words = [_words(question, span) for span in spans]
@@ -85,7 +85,6 @@ def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, .
 
 
 def _before(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
-    """Return the columns named before the span, as in "a price of 20 or less"."""
     if at == 0 or not words[at - 1]:
         return []
     return list(spans[at - 1].columns) or _columns_meant(words[at - 1], table, _MOST_MEANT)

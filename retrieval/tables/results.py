@@ -49,13 +49,11 @@ class TableResult:
 
     ``value`` is the count, the sum or the mean, or empty. ``conditions`` are in words ("chocolate = yes"); ``matched``
     of ``total`` rows met them. ``rows`` are at most 50, and ``ordinals`` their numbers in the table, from 1.
-    ``answers`` are the answering values as written in the document; ``is_value`` is true if the extreme value itself
-    was asked for, not its row.
+    ``answers`` are written as in the document; ``is_value`` is true if they are the extreme value itself.
 
     The first ``name_columns`` of the ``columns`` name a row. ``targets`` are the indexes of columns to show, ``asked``
-    of columns that the question names; the other columns are from conditions. ``is_markup`` is true for Markdown cells.
-    ``is_ordered`` is true if rows without a computed value are sorted by the first target, highest first unless
-    ``is_least``.
+    of columns that the question names. ``is_markup`` is true for Markdown cells. ``is_ordered`` means rows sorted by
+    the first target, highest first unless ``is_least``.
     """
 
     operation: Operation
@@ -80,7 +78,6 @@ class TableResult:
 
     @property
     def is_computed(self) -> bool:
-        """False for matching rows without a computed value."""
         return self.operation is not Operation.ROWS
 
 
@@ -98,9 +95,8 @@ class TableDocument:
 class ShownTable:
     """A shown part of a table, in the form of the API.
 
-    ``matched`` of ``row_count`` rows meet the ``conditions``, which are in words. The ``shown`` ``rows`` begin with the
-    matched ones. ``sorted_by`` is a column, or empty. ``summary`` says all this in the question's language. ``url`` is
-    the page on which a reader filters and sorts the table.
+    ``matched`` of ``row_count`` rows meet the ``conditions`` (in words), and come first in ``rows``. ``sorted_by`` is a
+    column, or empty. ``summary`` says all this in the question's language. ``url`` is the table's page.
     """
 
     document: TableDocument

@@ -124,9 +124,9 @@ def load_table_of(passage: Passage, question: str) -> KnownTable | None:
 def name_tables(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
-    """Return captions and columns of at most ``most`` tables that the search may see.
+    """Return captions and columns of at most ``most`` tables in the passages' documents that the search may see.
 
-    They contain a passage, or have a caption or column named by the question, in a document of a passage.
+    They contain a passage, or the question names their caption or a column.
     """
     asked = _wanted_words(question)
     tables = _visible(filters).filter(document__in={passage.document_id for passage in passages})
@@ -155,7 +155,6 @@ def _wanted_words(question: str) -> set[str]:
 
 
 def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
-    """Return the parts of the question that may be a cell, as labels, also in singular."""
     labels = {
         "".join([*(token.norm for token in tokens[first : last - 1]), end])
         for first in range(len(tokens))

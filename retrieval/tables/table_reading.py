@@ -121,7 +121,6 @@ def read_boolean(text: str) -> bool | None:
 
 
 def read_date(text: str) -> str | None:
-    """Return the day in ISO form."""
     for pattern, order in _DATES:
         match = pattern.fullmatch(text.strip())
         if match is None:
@@ -292,7 +291,6 @@ def _is_rule(line: str) -> bool:
 
 
 def _cut_row(line: str, offset: int) -> TableGridRow:
-    """Return the cells of a line at ``offset``, without white space around them."""
     stripped = line.strip()
     begin = len(line) - len(line.lstrip())
     bounds = [match.start() for match in _UNESCAPED_PIPE.finditer(stripped)]

@@ -26,9 +26,8 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A block of a document: ``text[start:end]``.
 
-    ``heading_start`` to ``section_end`` is its section: from the innermost heading to the next one; None and the text's
-    length without headings. ``lead_in`` is the start and end of the sentence that introduces a list, table or code, or
-    of a QUESTION's question. It is part of the block.
+    ``heading_start`` to ``section_end`` is its section; None and the text's length without headings. ``lead_in`` is the
+    (start, end) of its introducing sentence, or of a QUESTION's question.
     """
 
     start: int

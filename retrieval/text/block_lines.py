@@ -80,7 +80,6 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    """Return whether the line opens a note or a tab."""
     return body.startswith(":::") or opens_note(body)
 
 
@@ -135,9 +134,9 @@ class Title:
 def read_lines(
     text: str, headings: Sequence[tuple[int, str]], *, is_start: bool = True
 ) -> tuple[list[Line], list[Title]]:
-    """Return the lines of ``text`` and the titles of its sections. ``Line.section`` is an index of the titles.
+    """Return the lines of ``text`` and the titles of its sections, which ``Line.section`` indexes.
 
-    Section 0 is the text before all headings. ``headings`` begin at line starts. ``is_start`` allows front matter.
+    Section 0 is the text before all headings, which begin at line starts. ``is_start`` allows front matter.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:

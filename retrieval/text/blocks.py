@@ -43,8 +43,8 @@ Headings = Sequence[tuple[int, str]]
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
     """Return the blocks of a canonical text in reading order, without overlaps.
 
-    Headings, front matter, template tags and rules are left out. ``headings`` are (start, title). ``is_code`` makes
-    each section, a definition, one block. Takes linear time and never raises.
+    Headings, front matter, template tags and rules are left out. ``headings`` are (start, title); with ``is_code`` each
+    is a block. Takes linear time and never raises.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -341,7 +341,6 @@ def _is_bold_line(text: str, draft: BlockDraft) -> bool:
 
 
 def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Join bold lines with the paragraph below."""
     joined: list[BlockDraft] = []
     for draft in drafts:
         above = joined[-1] if joined else None

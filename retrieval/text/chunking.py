@@ -1,7 +1,6 @@
 """Cut a text into passages along its structure, each small enough for the embedder. PURE.
 
-Passages respect sections and keep blocks whole if they fit. Prose is cut at sentence ends, with an overlap, so that a
-sentence is found together with the one it refers to.
+Prose is cut at sentence ends, with an overlap, so that a sentence is found together with the one it refers to.
 """
 
 from __future__ import annotations
@@ -140,8 +139,8 @@ _CHARS_PER_TOKEN = 16
 class TextChunk:
     """A passage: ``text`` is exactly ``extracted.text[start:end]``.
 
-    It has no white space at its ends but the indentation of code. ``heading_path`` has the titles of the sections
-    around the whole passage, outermost first; ``page`` is the page of its first character.
+    Only the indentation of code is white space at its ends. ``heading_path`` are the titles of the sections around the
+    whole passage, outermost first; ``page`` is its first character's.
     """
 
     start: int
@@ -155,7 +154,7 @@ class TextChunk:
 class _Group:
     """Neighbouring regions that are packed together; a region is the text between two headings.
 
-    ``leads`` is true for a lone heading or a short text before the first heading, which is joined with the next region.
+    ``leads`` marks a lone heading or a short text before all headings: the next region joins it.
     """
 
     path: tuple[str, ...]
@@ -174,8 +173,8 @@ class _Group:
 def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
     """Return the passages of ``extracted`` in reading order; they contain every non-space character.
 
-    ``budget_tokens`` is the embedder's input size, with special tokens and ``heading_context()``. A passage gets at
-    least a quarter of it. Raises: ValueError if the budget is at most SPECIAL_TOKENS.
+    ``budget_tokens`` includes special tokens and ``heading_context()``, but a passage gets at least a quarter of it.
+    Raises: ValueError if it is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -213,7 +212,6 @@ def heading_context(title: str, heading_path: Sequence[str]) -> str:
 
 
 def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
-    """Return the embedder's input: the heading context, then the text."""
     context = heading_context(title, heading_path)
     return f"{context}\n{text}" if context else text
 

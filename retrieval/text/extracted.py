@@ -155,11 +155,11 @@ class ExtractedText:
     """The canonical text of a file, as the source viewer shows it, and its structure.
 
     ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
-    its characters, never bytes of the file. ``sections``, ``pages`` and ``protected`` are sorted by ``start``;
-    protected spans do not overlap. ``holds_records`` is true if each protected span is independent, as a catalogue's
-    rows are. ``tables`` has only tables whose cells cannot be found again in the text, so none in Markdown.
-    ``unread_pages`` are numbers of pages that need OCR. ``members`` are contained files of supported formats, with
-    unique names. ``left_out`` lists content that the text lacks, such as hidden sheets.
+    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``; protected spans do
+    not overlap. ``holds_records`` means that each protected span is independent, as a catalogue's rows are. ``tables``
+    has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members`` are contained
+    files of supported formats, with unique names. ``left_out`` lists content that the text lacks, such as hidden
+    sheets.
     """
 
     text: str

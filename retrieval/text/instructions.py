@@ -98,7 +98,6 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         r"\b(?:print|repeat|output|herhaal)\b.{0,20}\b(?:text|everything|words|tekst|alles)\b.{0,12}\b(?:above|boven)\b",
         r"\b(?:what|wat)\s+(?:is|are|zijn)\s+(?:your|je|jouw)\s+(?:system\s+)?(?:prompt|instructions|instructies)\b",
     ),
-    # These match the marks of speakers and fake ends of a quotation.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id|eot_id)\|>|\[/?INST\]|<</?SYS>>",
         r"^\W{0,4}(?:system|admin|administrator|developer)\s+(?:override|message|prompt|instruction|notice)\s*[:\]]",
@@ -131,7 +130,6 @@ ORDER = re.compile(
 )
 # At most this many places are stored with a document.
 MOST_SHOWN = 20
-# Longer sentences are judged in pieces of this many characters.
 _LONGEST = 1000
 
 
@@ -164,7 +162,6 @@ def match_rule(sentence: str) -> str:
 
 
 def without_instructions(text: str, replacement: str) -> str:
-    """Return the text with each instruction replaced."""
     kept = []
     begin = 0
     for found in find_instructions(text):

@@ -65,7 +65,6 @@ _OTHERS = {
 }
 # These words of English and Dutch also occur in other languages.
 _MORE = {"en": "is in on or an no me was so we", "nl": "de en is in dat die met als of wie was na u den ik"}
-# These languages have their own scripts.
 _SCRIPT_SPANS = {
     "ja": "\u3041-\u30ff",
     "ko": "\uac00-\ud7af",

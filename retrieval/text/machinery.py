@@ -101,9 +101,9 @@ def remove_thoughts(text: str) -> str:
 class MachineryStream:
     """A filter that passes only the reply of streamed text.
 
-    ``may_show`` returns whether the sources contain a text. ``opens_with_thought`` buffers the reply until the closing
-    of a thought, or its end. ``withheld`` is true if anything was left out, ``closes_alone`` if a closing had no
-    opening. If text was passed on before that closing, ``takes_back`` is true until the caller has removed it.
+    ``may_show`` returns whether the sources contain a text. ``opens_with_thought`` buffers the reply until a thought's
+    closing or the end. ``withheld`` is true if anything was left out, ``closes_alone`` if a closing had no opening.
+    ``takes_back`` is true until the caller has removed the text before that closing.
     """
 
     def __init__(
@@ -130,7 +130,6 @@ class MachineryStream:
         self.withheld = self.closes_alone = self.takes_back = False
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown now; may be empty."""
         if self._beginning is None:
             self._held += piece
             return self._pass_on(is_end=False)
@@ -197,7 +196,6 @@ class MachineryStream:
         if maybe and (maybe.start() > line_end or (self._fence and self._held[: maybe.start()].strip())):
             maybe = None
         if tag is not None and maybe is not None and maybe.start() <= tag.start():
-            # A longer sign may come.
             tag = None
         elif (
             tag is not None and tag.end() == len(self._held) and not is_end and self._held[: tag.start()].endswith("`")

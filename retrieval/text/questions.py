@@ -1,7 +1,6 @@
 """Decide whether two questions ask the same. PURE.
 
-They differ only in case and punctuation, or have a high cosine, the same question word, and the same numbers and codes.
-docs/quality.md shows how often that is right.
+They have the same words, or a high cosine, the same question word, numbers and codes (measured in docs/quality.md).
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ _WORD = re.compile(r"\w+")
 
 
 def normalize(question: str) -> str:
-    """Return the words in lower case without punctuation."""
     words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
     return " ".join(words) or " ".join(question.split())
 

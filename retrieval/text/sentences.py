@@ -65,7 +65,6 @@ def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
 
 
 def strip_range(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the range without white space at its ends; it may become empty."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

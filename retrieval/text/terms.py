@@ -137,7 +137,6 @@ def spell_out(text: str) -> str:
 
 
 def pairs_of_characters(run: str) -> list[str]:
-    """Return the overlapping pairs of characters; a single character stays."""
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 

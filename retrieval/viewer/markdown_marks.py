@@ -61,7 +61,6 @@ def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableM
 
 
 def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any]) -> list[Token]:
-    """Return the tokens that :func:`render` renders."""
     env[_MARKS] = _Marks([_fit_mark(mark, text) for mark in marks])
     tokens = markdown.parse(text, env)
     if env.pop(_MARKS, None) is not None:
@@ -120,10 +119,9 @@ class SourceLines:
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
     def origins(self, block: Token, opening: Token | None = None) -> list[int]:
-        """Return the source offset of each character of a block's content, and of its end.
+        """Return the source offset of each character of a block's content, and of its end; empty if unknown.
 
         The content lacks quotation marks, indentation and heading signs. ``opening`` is the token before the block.
-        Return an empty list if the parser has no position for the block.
         """
         if block.map is None:
             return []
@@ -247,8 +245,6 @@ _TAGS = RendererHTML()
 
 
 def _wrap_code_rule(plain: Callable[..., str]) -> Callable[..., str]:
-    """Return the rule ``plain`` with marks in its code."""
-
     def render_code(tokens: Sequence[Token], idx: int, *rest: Any) -> str:
         html = plain(tokens, idx, *rest)
         marked = tokens[idx].meta.get(_MARKS)

@@ -96,10 +96,10 @@ def render_document(
 ) -> list[str]:
     """Return ``text`` as HTML, in parts of some screens each.
 
-    Text before ``body_start`` is shown as written. Each outer heading has the id ``section-OFFSET``, and the first
-    marked words ``passage``. A relative link from ``source`` leads to the document with that source, if ``hrefs`` has
-    its address; dead links become plain words, images their descriptions. ``line_breaks`` keeps line ends in
-    paragraphs. A new part begins at each of the ``page_starts``.
+    Text before ``body_start`` is shown as written. Outer headings have the id ``section-OFFSET``, the first marked
+    words ``passage``. Relative links from ``source`` lead to the documents that ``hrefs`` has; dead links become words,
+    images their descriptions. ``line_breaks`` keeps line ends in paragraphs. A part begins at each of the
+    ``page_starts``.
     """
     front = HtmlWriter(text, passage)
     if body_start:

@@ -155,8 +155,8 @@ def write_tables(
 ) -> bool:
     """Write each table as a part, with the text between; return False and write none if there are no tables.
 
-    A table shows the rows around the passage, or the first rows. ``query`` may name a table (``table``) and its stretch
-    of rows (``rows``, from 1).
+    A table shows the rows around the passage, or the first. ``query`` may name a table and its stretch of ``rows``,
+    from 1.
     """
     tables = list(Table.objects.filter(document=document))
     limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))
@@ -291,7 +291,6 @@ def _measure(document: Document, served: DocumentText, number: int, words: str, 
 
 
 def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
-    """Return the notice for a page with OCR, or with failed OCR."""
     confidences = dict(served.recognised)
     if number not in confidences:
         return {}

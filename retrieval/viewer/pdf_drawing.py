@@ -66,7 +66,7 @@ def _save(image: Image.Image) -> bytes:
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, Any], bytes]:
     """Return the size of the page's picture in pixels, and boxes around ``words``. Raises: CannotDraw.
 
-    ``expected`` letters and digits are about in front of the words: it chooses between several occurrences.
+    The occurrence with about ``expected`` letters and digits before it is chosen.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
@@ -131,8 +131,8 @@ def _to_units(box: Box, page: PrintedPage) -> FoundBox:
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
     """Return the range of the words in ``characters``; None if not found.
 
-    The occurrence with the number of letters and digits before it nearest to ``expected`` is chosen. Only letters and
-    digits are compared, in one case and form: the text of a document joins words at line ends and splits ligatures.
+    The occurrence with about ``expected`` letters and digits before it is chosen. Only letters and digits are compared,
+    in one case and form: the text of a document joins words at line ends and splits ligatures.
     """
     letters = keep_letters(words)
     page: list[str] = []

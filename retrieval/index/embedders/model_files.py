@@ -89,10 +89,10 @@ class NotFetched(Exception):
 def fetch(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """Return the model's folder, from the cache or downloaded from the hub.
+    """Return the model's folder, from the cache or downloaded from the hub. Raises: NotFetched.
 
-    The download has the first of ``exports`` and the files that describe the model. ``kind`` names the model in
-    messages; ``report`` receives megabytes. None for ``cache_dir`` is the hub client's own cache. Raises: NotFetched.
+    The first available of ``exports`` is downloaded. ``kind`` names the model in messages; ``report`` receives
+    megabytes. None for ``cache_dir`` is the hub client's own cache.
     """
     try:
         from httpx import HTTPError

@@ -62,8 +62,8 @@ def _show_progress() -> Callable[[str, int, int], None]:
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
     """A base class of embedders that run in this process.
 
-    Instances may be shared by threads and survive a fork: each process opens its own session on first use, unless it
-    was opened for forks. ``threads`` texts are embedded at once; a vector depends neither on them nor on other texts.
+    Instances may be shared by threads and survive a fork: each process opens its own session, unless it was opened for
+    forks. ``threads`` texts are embedded at once; a vector does not depend on other texts.
     """
 
     prompts: Prompts
@@ -80,7 +80,6 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         raise NotImplementedError
 
     def is_converted(self) -> bool:
-        """Return whether all converted files exist."""
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
@@ -168,13 +167,11 @@ SHORTEST_INPUT = 16
 class LocalEmbedder(OnnxEmbedder):
     """An embedder chosen by the administrator.
 
-    ``model`` is a folder in the form of sentence-transformers, with an ONNX file or a BERT's weights, or a name on the
-    Hugging Face hub, fetched into ``cache_dir`` once. The prompts precede the text; None uses the prompts in the
-    model's files. ``dimension`` shortens the vectors of a model trained for it (Kusupati et al., "Matryoshka
-    Representation Learning", NeurIPS 2022). ``name`` contains a hash of the files, and of the prompts if any, because
-    they decide the vectors. ``report`` receives the progress of a download; the default shows it in the terminal.
-
-    Raises: ImproperEmbedder if the model cannot be found or run.
+    ``model`` is a folder in the form of sentence-transformers (ONNX, or a BERT's weights), or a name on the Hugging
+    Face hub, fetched into ``cache_dir`` once. None for a prompt uses the model's own. ``dimension`` shortens the
+    vectors of a model trained for it (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name``
+    contains hashes of the files and the prompts, which decide the vectors. ``report`` receives the progress of a
+    download; the default shows it in the terminal. Raises: ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(
@@ -245,9 +242,8 @@ class LocalEmbedder(OnnxEmbedder):
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the output to read, and a function that makes a unit vector of it.
 
-        The output is the last layer if the model's files name a pooling, otherwise the export's sentence vector, or
-        else the last layer with mean pooling. Raises: ValueError if both are missing, and the errors of
-        :meth:`Dense.load`.
+        It is the last layer if the model's files name a pooling, else the export's sentence vector, else the last layer
+        with mean pooling. Raises: ValueError if both are missing, and the errors of :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []

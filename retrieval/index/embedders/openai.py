@@ -47,12 +47,9 @@ class TooMany(EmbeddingFailed):
 class OpenAICompatibleEmbedder(TextEmbedder):
     """An embedder on a server. Instances may be shared by threads and survive a fork.
 
-    ``max_tokens`` bounds the chunks that are sent, as estimated by `count_tokens`; texts are never cut here.
-    ``timeout_seconds`` applies to each attempt with documents. ``query_timeout_seconds`` is the total for a call while
-    a reader waits (a query, or documents within a question's deadline). Such calls have two attempts and a circuit
-    breaker.
-
-    Raises: ImproperEmbedder if an argument cannot work.
+    ``max_tokens`` bounds the chunks that are sent, as `count_tokens` estimates; texts are never cut here.
+    ``timeout_seconds`` applies to each attempt with documents, ``query_timeout_seconds`` to a whole call while a reader
+    waits, which has two attempts and a circuit breaker. Raises: ImproperEmbedder if an argument cannot work.
     """
 
     def __init__(
@@ -89,9 +86,9 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return an estimate, mostly too high: the server's tokenizer is unknown, and asking costs a request.
 
-        Four ASCII letters, three digits, or one other character make a token, which never spans two words. Against
-        BERT's English vocabulary that is 10 to 40 % too many on English prose and documentation of code; on Dutch it is
-        16 % too few, because that vocabulary splits foreign words.
+        Four ASCII letters, three digits, or one other character make a token. Against BERT's English vocabulary that is
+        10 to 40 % too many on English prose and documentation of code; on Dutch it is 16 % too few, because that
+        vocabulary splits foreign words.
         """
         return [sum(_tokens_of(piece) for piece in PIECE.finditer(text)) for text in texts]
 

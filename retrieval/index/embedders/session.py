@@ -51,8 +51,7 @@ def open_session(source: str | bytes) -> Any:
 class OpenedInProcess:
     """A base class of objects that a process opens once, at first use, under ``_lock``.
 
-    A forked process gets a new lock, because one locked by another thread would never open. It opens the object again
-    unless it was ``_shared``.
+    A forked process gets a new lock, because one locked by another thread would never open. It shares only ``_shared``.
     """
 
     def __init__(self) -> None:

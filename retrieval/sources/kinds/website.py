@@ -89,8 +89,7 @@ def _is_past(date: str) -> bool:
 class PageLinks(HTMLParser):
     """The addresses in the first three million characters of a page, as written.
 
-    They are relative to ``base``, or to the page if it is empty. ``refresh`` is the address to which the page leads
-    after ``refresh_seconds``.
+    They are relative to ``base``, or the page. The page leads to ``refresh`` after ``refresh_seconds``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -399,7 +398,6 @@ def normalise(url: str) -> str:
 
 
 def name_of(url: str) -> str:
-    """Return the name of a page within its site."""
     parts = urlsplit(url)
     name = unquote(parts.path).strip("/") or "index"
     if parts.query:
