@@ -72,8 +72,8 @@ def active_embedder() -> Embedder:
     """
     configured = conf.embedder()
     if conf.tried_embedder() is not None:
-        return _tried_row(configured)
-    active = _stored()
+        return _find_tried_row(configured)
+    active = _read_embedder()
     if active is None:
         with transaction.atomic():
             active, _ = Embedder.objects.get_or_create(
@@ -109,7 +109,7 @@ def searched_embedder() -> Embedder:
         if is_former is None and not django_settings.EMBEDDER:
             # The embedder was active when this process started.
             is_former = False
-        former = _stored("name = %s", configured.name) if is_former is not None else None
+        former = _read_embedder("name = %s", configured.name) if is_former is not None else None
         if former is None:
             raise
         if not is_former:
@@ -118,8 +118,8 @@ def searched_embedder() -> Embedder:
         return former
 
 
-def _tried_row(candidate: TextEmbedder) -> Embedder:
-    row = _stored("name = %s", candidate.name)
+def _find_tried_row(candidate: TextEmbedder) -> Embedder:
+    row = _read_embedder("name = %s", candidate.name)
     if row is None:
         raise ImproperEmbedder(f"Passages have no vectors of {candidate.name} yet.")
     return row
@@ -163,7 +163,7 @@ def lags(collections: Sequence[int]) -> bool:
     return bool(found)
 
 
-def _stored(condition: str = "is_active", *values: str) -> Embedder | None:
+def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
     """Avoid a query set, which takes longer than PostgreSQL does: every search calls this."""
     columns = ", ".join(str(field.column) for field in Embedder._meta.concrete_fields)
     rows = fetch(f"SELECT {columns} FROM retrieval_embedder WHERE {condition}", values)

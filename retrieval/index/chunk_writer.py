@@ -264,7 +264,6 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
 
 
 def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
-    """Return the mean chunk length used by the collection's term weights; the first document decides it."""
     known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
     if known is not None:
         return known.reference_length

@@ -62,13 +62,13 @@ def read_once() -> Iterator[None]:
 def collection_states(collections: Sequence[int]) -> list[CollectionState]:
     known = _read.get()
     if known is None:
-        return sorted(_states(collections), key=lambda state: state.pk)
+        return sorted(_read_states(collections), key=lambda state: state.pk)
     if not known.keys() >= set(collections):
-        known.update({state.pk: state for state in _states(collections)})
+        known.update({state.pk: state for state in _read_states(collections)})
     return [known[pk] for pk in sorted(set(collections)) if pk in known]
 
 
-def _states(collections: Sequence[int]) -> list[CollectionState]:
+def _read_states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, slug, name, CASE text_search_configuration WHEN 'auto' THEN coalesce(configurations, '') "

@@ -105,7 +105,6 @@ def exact_distance() -> str:
 
 
 def scan_settings(candidates: int) -> dict[str, str]:
-    """Return the database settings for an index scan of this many candidates."""
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",

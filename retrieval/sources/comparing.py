@@ -199,17 +199,16 @@ class Comparison:
         raise TimeIsUp
 
     def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
-        """Update one item and return the items that it links to."""
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
-            return _links(item)
+            return _read_links(item)
         # A deleted document is created again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
         is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
         if item is not None and is_same and (has_all or is_rejected):
             self._keep(item)
-            return _links(item)
+            return _read_links(item)
         self._has_read = True
         try:
             fetched = connector.fetch(found, item.validators if item is not None and has_all else {})
@@ -218,7 +217,7 @@ class Comparison:
                 if item is None:
                     raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
                 self._keep(item)
-                return _links(item)
+                return _read_links(item)
             self._take(found, item, fetched)
             return fetched.links
         except ItemGone:
@@ -237,7 +236,7 @@ class Comparison:
                 raise SourceRefused(reason) from error
             self._fail(found, item, str(error))
         # An unreadable item keeps its links.
-        return _links(item) if item is not None and found.key in self._present else ()
+        return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
         data = fetched.data if is_wanted(found.name, self._source.options) else None
@@ -338,7 +337,6 @@ class Comparison:
             forget_old_runs(self._run)
 
     def _remove_gone(self) -> None:
-        """Remove the items that are gone, with their documents, unless too many need consent."""
         gone = [item for key, item in self._items.items() if key not in self._present]
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
@@ -361,7 +359,7 @@ class Comparison:
             item.delete()
 
 
-def _links(item: SourceItem) -> Iterator[RemoteItem]:
+def _read_links(item: SourceItem) -> Iterator[RemoteItem]:
     return (RemoteItem(**link) for link in item.links)
 
 

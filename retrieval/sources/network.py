@@ -88,7 +88,7 @@ def _is_allowed(host: str, address: Address) -> bool:
     if _is_public(address):
         return True
     allowed = [name.lower() for name in settings.SOURCE_PRIVATE_HOSTS]
-    return host.lower() in allowed or any(address in network for network in map(_as_network, allowed) if network)
+    return host.lower() in allowed or any(address in network for network in map(_parse_network, allowed) if network)
 
 
 def _is_public(address: Address) -> bool:
@@ -101,7 +101,7 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _as_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+def _parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -261,11 +261,11 @@ class Client:
                 lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:
-            raise SourceUnavailable(_t("%s does not answer in time.") % _host(url)) from error
+            raise SourceUnavailable(_t("%s does not answer in time.") % _read_host(url)) from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise SourceUnavailable(
                 _t("%(host)s cannot be reached: %(why)s.")
-                % {"host": _host(url), "why": str(error) or type(error).__name__}
+                % {"host": _read_host(url), "why": str(error) or type(error).__name__}
             ) from error
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
             raise ItemFailed(_t("%s is not a web address.") % url[:300]) from error
@@ -306,21 +306,21 @@ def check_item(response: Response, name: str) -> None:
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise ItemGone(name)
     if response.status in _BUSY:
-        raise SourceUnavailable(_t("%s asks to wait.") % _host(response.url), _pause(response))
+        raise SourceUnavailable(_t("%s asks to wait.") % _read_host(response.url), _read_pause(response))
     if not (200 <= response.status < 300 or response.is_unchanged):
         raise ItemFailed(_t("%(name)s: the server answered %(status)d.") % {"name": name, "status": response.status})
 
 
 def check_listing(response: Response) -> None:
     """Raise SourceRefused for wrong credentials and addresses, SourceUnavailable for temporary errors."""
-    host = _host(response.url)
+    host = _read_host(response.url)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SourceRefused(
             _t("%(host)s refused the user name or the password (%(status)d).")
             % {"host": host, "status": response.status}
         )
     if response.status in _BUSY:
-        raise SourceUnavailable(_t("%s asks to wait.") % host, _pause(response))
+        raise SourceUnavailable(_t("%s asks to wait.") % host, _read_pause(response))
     if response.status >= 500:
         raise SourceUnavailable(_t("%(host)s answered %(status)d.") % {"host": host, "status": response.status})
     if not (200 <= response.status < 300 or response.is_unchanged):
@@ -344,7 +344,7 @@ def join(base: str, link: str) -> str:
         raise ItemFailed(_t("%s is not a web address.") % link[:300]) from error
 
 
-def _pause(response: Response) -> timedelta:
+def _read_pause(response: Response) -> timedelta:
     """Return the server's pause, from 10 seconds to LONGEST_PAUSE; a minute by default."""
     asked = response.headers.get("retry-after", "")
     try:
@@ -354,5 +354,5 @@ def _pause(response: Response) -> timedelta:
     return min(max(pause, timedelta(seconds=10)), LONGEST_PAUSE)
 
 
-def _host(url: str) -> str:
+def _read_host(url: str) -> str:
     return httpx2.URL(url).host

@@ -87,7 +87,6 @@ class SecretField(forms.CharField):
 
 
 def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
-    """Show a warning if saving the row removed its secret."""
     if row.was_secret_removed:
         messages.warning(request, _t("The server changed, so the stored secret was removed. Enter it again."))
 
@@ -131,10 +130,10 @@ def store_options(source: Source, kind: type[Connector], options: Mapping[str, A
 
 def all_options(source: Source) -> dict[str, Any]:
     """Return the options with decrypted secrets. Raises: SourceRefused if decryption fails."""
-    return {**source.options, **_secrets(source)}
+    return {**source.options, **_decrypt_secrets(source)}
 
 
-def _secrets(source: Source) -> dict[str, str]:
+def _decrypt_secrets(source: Source) -> dict[str, str]:
     if not source.secret:
         return {}
     try:

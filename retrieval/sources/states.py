@@ -46,11 +46,11 @@ def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[in
     standings = {}
     for source in sources:
         runs = active.get(source.pk), last.get(source.pk)
-        standings[source.pk] = Standing(_state(source, *runs, success.get(source.pk)), *runs)
+        standings[source.pk] = Standing(_find_state(source, *runs, success.get(source.pk)), *runs)
     return standings
 
 
-def _state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
+def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
     if source.is_paused:
         return SourceState.PAUSED
     if active is not None and not active.is_preview and not active.error:

@@ -85,9 +85,9 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
-    names, targets = _columns_shown(reading, computed, known)
+    names, targets = _choose_columns(reading, computed, known)
     columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
-    rows = _result_rows([row.ordinal for row in computed.rows], columns, known, table)
+    rows = _build_rows([row.ordinal for row in computed.rows], columns, known, table)
     is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
@@ -122,7 +122,7 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
     )
 
 
-def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
+def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
     subject = known.subject if known.subject is not None else 0
     if computed.operation is Operation.ROWS:
         targets = [reading.order] if reading.order is not None else []
@@ -167,7 +167,7 @@ def describe(condition: Condition, known: KnownTable, language: str, *, is_part:
     return f"{name} {'≠' if condition.is_negated else sign} {shown}"
 
 
-def _result_rows(
+def _build_rows(
     ordinals: Sequence[int], columns: Sequence[int], known: KnownTable, table: Table
 ) -> tuple[ResultRow, ...]:
     stored = {row.ordinal: row for row in table.rows.filter(ordinal__in=ordinals)}
@@ -175,7 +175,7 @@ def _result_rows(
     if not rows:
         return ()
     text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
-    chunks = _chunks_of(rows, table.document_id)
+    chunks = _find_chunks(rows, table.document_id)
     return tuple(
         ResultRow(
             chunks.get(row.pk, 0),
@@ -190,7 +190,7 @@ def _result_rows(
     )
 
 
-def _chunks_of(rows: Sequence[TableRow], document_id: int) -> dict[int, int]:
+def _find_chunks(rows: Sequence[TableRow], document_id: int) -> dict[int, int]:
     holding = reduce(or_, (Q(start__lte=row.start, end__gt=row.start) for row in rows))
     places = Chunk.objects.filter(holding, document=document_id).order_by("start").values_list("pk", "start", "end")
     return {row.pk: pk for pk, start, end in places for row in rows if start <= row.start < end}

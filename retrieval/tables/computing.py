@@ -32,7 +32,7 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
     """Return the result; None if a relevant cell is unclear, or no row fits (except for a count)."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
-    rows = _matching(reading, reading.conditions, table)
+    rows = _find_matching(reading, reading.conditions, table)
     if rows is None:
         return None
     match reading.operation:
@@ -45,14 +45,14 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
     if reading.order is not None:
-        numbers = _numbers(rows, reading.order)
+        numbers = _read_numbers(rows, reading.order)
         if numbers is None:
             return None
         rows = [row for _, row in sorted(numbers, key=lambda pair: pair[0], reverse=not reading.is_least)]
     return _show(rows)
 
 
-def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
+def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
     """Return the rows that meet the conditions; None if that is uncertain.
 
     If only rows are shown, uncertain rows are left out instead.
@@ -100,7 +100,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
     return Computed(Operation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
 
 
-def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
+def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
     """Return the column's numbers with their rows; None if a filled cell is not a number."""
     found = []
     for row in rows:
@@ -114,7 +114,7 @@ def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRo
 
 
 def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers:
         return None
     total = sum(number for number, _ in numbers)
@@ -125,7 +125,7 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
     """Return the row with the most or the least; None on a tie."""
-    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
     if reading.operation is Operation.LEAST and len(numbers) < len(rows):
@@ -141,11 +141,11 @@ def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
-    found = [_matching(reading, [condition], table) for condition in reading.conditions]
+    found = [_find_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None
     both = [row for rows in found for row in rows or ()]
-    numbers = _numbers(both, reading.order)
+    numbers = _read_numbers(both, reading.order)
     if numbers is None or len(numbers) != 2 or both[0] == both[1]:
         return None
     if numbers[0][0] == numbers[1][0]:

@@ -59,7 +59,6 @@ def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[Kn
 
 
 def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int | None) -> list[KnownRow]:
-    """Return the rows that meet all conditions, with the values of the conditions' columns and ``order``."""
     columns = {condition.column for condition in conditions} | ({order} if order is not None else set())
     return [
         row

@@ -357,7 +357,6 @@ class _Reader:
         )
 
     def _follows(self, at: int, word: Word) -> bool:
-        """Return whether the span follows the word, with at most words of counting between them."""
         before = [span for place, span in enumerate(self.spans) if place < at and place not in self.used]
         while before and before[-1].word in (Word.TOTAL, Word.DISTINCT):
             before.pop()

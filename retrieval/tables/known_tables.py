@@ -69,7 +69,7 @@ def keys_of_cell(text: str) -> frozenset[str]:
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
 
 
-def _plain(value: CellValue) -> str:
+def _format_plain(value: CellValue) -> str:
     if is_empty(value):
         return ""
     return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
@@ -157,7 +157,7 @@ class KnownTable:
         """The ordinals of the named rows that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
-            for word in {singular(token.norm) for value in row.values for token in tokenize(_plain(value))}:
+            for word in {singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
                 found.setdefault(word, []).append(row.ordinal)
         return found
 
@@ -201,7 +201,6 @@ class KnownTable:
 
     @cached_property
     def days(self) -> Sequence[int]:
-        """The columns of days, or else of years."""
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 

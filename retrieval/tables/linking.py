@@ -149,7 +149,6 @@ class _Linker:
         return frozenset(place for joint in joints for place in joint.span())
 
     def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
-        """Yield the meanings of the tokens together; several if unclear."""
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
         # "Name the teams" does not ask for names.
@@ -188,7 +187,6 @@ class _Linker:
         return key_of(self.question[span[0].start : span[-1].end])
 
     def _held(self, span: Sequence[QuestionToken]) -> frozenset[int]:
-        """Return the columns in which the words are a cell, or an item that a cell lists."""
         if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):
             return frozenset()
         key = self._key(span)
@@ -198,7 +196,6 @@ class _Linker:
         return held - self.table.year_columns if YEAR.fullmatch(key) else held
 
     def _number(self, first: int, end: int) -> QuestionSpan | None:
-        """Read a number with its sign, scale and unit, a day, or a year."""
         span = self.tokens[first:end]
         text = self.question[span[0].start : span[-1].end]
         if len(span) == 3 and (day := read_date(text)) is not None:

@@ -96,7 +96,7 @@ _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
     """Return the tables of the hits, in their order, then other tables of the first hits' documents."""
-    near = _visible(filters).filter(document__in={hit.document_id for hit in hits})
+    near = _filter_visible(filters).filter(document__in={hit.document_id for hit in hits})
     tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
         table
@@ -109,8 +109,10 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
         for hit in hits[:_DOCUMENTS]
         for table in [table for table in tables if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
     ]
-    labels = _labels_in(tokenize(question))
-    return [_know(table, table.edition, labels) for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]]
+    labels = _find_labels(tokenize(question))
+    return [
+        _load_table(table, table.edition, labels) for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]
+    ]
 
 
 def load_table_of(passage: Passage, question: str) -> KnownTable | None:
@@ -118,7 +120,7 @@ def load_table_of(passage: Passage, question: str) -> KnownTable | None:
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
     found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
-    return None if found is None else _know(found, found.edition, _labels_in(tokenize(question)))
+    return None if found is None else _load_table(found, found.edition, _find_labels(tokenize(question)))
 
 
 def name_tables(
@@ -128,8 +130,8 @@ def name_tables(
 
     They contain a passage, or the question names their caption or a column.
     """
-    asked = _wanted_words(question)
-    tables = _visible(filters).filter(document__in={passage.document_id for passage in passages})
+    asked = _find_wanted_words(question)
+    tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
     named = []
     for table in tables.order_by("document", "ordinal"):
         columns = [column[0] for column in table.columns]
@@ -142,11 +144,11 @@ def name_tables(
     return named[:most]
 
 
-def _visible(filters: SearchFilters) -> QuerySet[Table]:
+def _filter_visible(filters: SearchFilters) -> QuerySet[Table]:
     return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
-def _wanted_words(question: str) -> set[str]:
+def _find_wanted_words(question: str) -> set[str]:
     wanted = {token.norm for token in tokenize(question)} - GRAMMAR_WORDS
     for concept in CONCEPTS:
         if wanted & concept.phrases.keys():
@@ -154,7 +156,7 @@ def _wanted_words(question: str) -> set[str]:
     return set(map(singular, wanted))
 
 
-def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
+def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
     labels = {
         "".join([*(token.norm for token in tokens[first : last - 1]), end])
         for first in range(len(tokens))
@@ -167,11 +169,10 @@ def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
 
 def load_known(table: Table) -> KnownTable:
     found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
-    return _know(found, found.edition, ())
+    return _load_table(found, found.edition, ())
 
 
-def _know(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
-    """Return the table with the names that a question may use, from the cache if possible."""
+def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
     known = _kept.get((table.pk, edition))
     if known is not None:
         return known

@@ -164,7 +164,7 @@ def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
         return Column(name, "boolean", ""), [cell == "1" for cell in cells]
-    if _mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
+    if _reads_mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
         return Column(name, "boolean", ""), [read_boolean(cell) for cell in cells]
     decimal_commas = decimal_commas or _groups_thousands(sample)
     quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
@@ -174,13 +174,13 @@ def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False
         unit = units.pop()
         read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
         values = [None if quantity is None or quantity.unit != unit else quantity.value for quantity in read]
-        return Column(name, "number", unit or _unit_in(name)), values
-    if _mostly(sample, read_date):
+        return Column(name, "number", unit or _find_unit(name)), values
+    if _reads_mostly(sample, read_date):
         return Column(name, "date", ""), [read_date(cell) for cell in cells]
     return Column(name, "text", ""), [cell or None for cell in cells]
 
 
-def _unit_in(name: str) -> str:
+def _find_unit(name: str) -> str:
     for symbol, unit in _SYMBOLS.items():
         if symbol in name:
             return unit
@@ -194,7 +194,7 @@ def _groups_thousands(cells: Sequence[str]) -> bool:
     return len(dotted) > 1 and all(_DOTTED_AMOUNT.fullmatch(cell.strip()) for cell in dotted)
 
 
-def _mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
+def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
@@ -264,13 +264,13 @@ def find_pipe_tables(text: str) -> Iterator[TableGrid]:
                 end = at + 2
                 while end < len(lines) and "|" in lines[end]:
                     end += 1
-                yield _pipe_grid(text, starts, lines, at, end, header)
+                yield _build_grid(text, starts, lines, at, end, header)
                 at = end
                 continue
         at += 1
 
 
-def _pipe_grid(
+def _build_grid(
     text: str, starts: Sequence[int], lines: Sequence[str], at: int, end: int, header: TableGridRow
 ) -> TableGrid:
     names = tuple(
@@ -318,7 +318,6 @@ def show_cell(text: str) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """Return a cell without Markdown's marks."""
     if _MARKUP_SIGNS.isdisjoint(text):
         return " ".join(text.split())
     return " ".join(_MARKUP.sub(lambda match: match[1] or "", text).replace(r"\|", "|").split())
@@ -340,13 +339,13 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
             row.end,
             tuple(values[number] for _, values in typed),
             row.cells,
-            _labels(texts[number][at] for at in label_columns),
+            _make_labels(texts[number][at] for at in label_columns),
         )
         for number, row in enumerate(grid.rows)
     )
     return ReadTable(grid.start, grid.end, caption, columns, rows)
 
 
-def _labels(cells: Iterator[str]) -> tuple[str, ...]:
+def _make_labels(cells: Iterator[str]) -> tuple[str, ...]:
     labels = (squeeze(cell) for cell in cells if len(cell) <= LONGEST_LABEL and not is_nothing(cell))
     return tuple(dict.fromkeys(label for label in labels if label))

@@ -69,7 +69,6 @@ def _find_body(text: str, block: Block, origin: int) -> Span:
 
 
 def _find_items(text: str, start: int, end: int) -> Iterator[int]:
-    """Yield the offsets of the outermost items outside fenced code."""
     base: int | None = None
     is_numbered = False
     fence = ""

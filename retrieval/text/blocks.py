@@ -70,7 +70,7 @@ def _find_code(text: str, starts: Sequence[int]) -> Iterator[_Found]:
 
 def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
     starts = [start for start, _ in headings]
-    for begin, end in _cut(text, starts):
+    for begin, end in _cut_text(text, starts):
         stretch = text[begin:end]
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
         lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
@@ -79,7 +79,7 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
             yield draft.start + begin, draft.end + begin, draft.kind, lead_in
 
 
-def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
     begin = 0
     while begin < len(text):
         end = min(len(text), begin + _STRETCH_CHARACTERS)
@@ -365,7 +365,7 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     for draft in drafts:
         above = joined[-1] if joined else None
         is_near = last_steps < len(joined) <= last_steps + 1 + _MOST_BETWEEN_STEPS
-        if is_near and _counts_on(steps := joined[last_steps], draft):
+        if is_near and _continues_steps(steps := joined[last_steps], draft):
             del joined[last_steps + 1 :]
             steps.end = draft.end
             steps.last_number, steps.is_single = draft.last_number, False
@@ -382,7 +382,7 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     return joined
 
 
-def _counts_on(steps: BlockDraft, draft: BlockDraft) -> bool:
+def _continues_steps(steps: BlockDraft, draft: BlockDraft) -> bool:
     return (
         steps.kind == draft.kind == BlockKind.STEPS
         and draft.first_number > 1
@@ -402,7 +402,6 @@ def _announces(text: str, draft: BlockDraft) -> bool:
 
 
 def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Move sentences that introduce a list, a table or code into that block."""
     attached: list[BlockDraft] = []
     for draft in drafts:
         above = attached[-1] if attached else None
@@ -426,7 +425,6 @@ def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
 
 
 def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[int, int] | None:
-    """Return the paragraph's last sentence if it introduces the next block."""
     if _is_bold_line(text, paragraph):
         return paragraph.start, paragraph.end
     *_, (start, end, _) = split_sentences(

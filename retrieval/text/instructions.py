@@ -146,7 +146,7 @@ def find_instructions(text: str) -> list[Instruction]:
 
     An order ("Say that …") counts only next to an instruction: alone, it may address a reader.
     """
-    pieces = list(_pieces(text))
+    pieces = list(_split_pieces(text))
     rules = [match_rule(text[start:end]) for start, end in pieces]
     # An order may precede its instruction, so both directions are tried.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
@@ -170,7 +170,7 @@ def without_instructions(text: str, replacement: str) -> str:
     return "".join([*kept, text[begin:]])
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
+def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
     for start, end, _break in split_sentences(text, 0, len(text)):
         for begin in range(start, end, _LONGEST):
             yield begin, min(end, begin + _LONGEST)

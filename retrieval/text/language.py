@@ -85,7 +85,7 @@ def detect_language(*texts: str) -> str:
 
     A language needs two different common words, 8 % of all words, and twice the other language's.
     """
-    counted = [_count(text) for text in texts]
+    counted = [_count_words(text) for text in texts]
     total = sum(words for words, _ in counted)
     hits = {language: sum(sum(common[language].values()) for _, common in counted) for language in _COMMON}
     best, other = sorted(hits, key=lambda language: (-hits[language], language))
@@ -96,7 +96,7 @@ def detect_language(*texts: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _count(text: str) -> tuple[int, dict[str, dict[str, int]]]:
+def _count_words(text: str) -> tuple[int, dict[str, dict[str, int]]]:
     """Count all words, and common words by language. Cached: an answer needs its sources several times."""
     words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
     common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
@@ -111,12 +111,12 @@ def identify_language(text: str) -> str:
         if letters and len(script.findall(sample)) > _SCRIPT_SHARE * letters:
             return code
     words = Counter(_WORD.findall(sample.lower()))
-    hits = {code: sum(words[word] for word in words.keys() & common) for code, common in _all_common().items()}
+    hits = {code: sum(words[word] for word in words.keys() & common) for code, common in _list_common_words().items()}
     (best, most), (_, second) = sorted(hits.items(), key=lambda item: -item[1])[:2]
     return best if most > max(second, _MIN_SHARE * words.total()) else ""
 
 
 @functools.cache
-def _all_common() -> dict[str, frozenset[str]]:
+def _list_common_words() -> dict[str, frozenset[str]]:
     english, dutch = (_COMMON[code] | frozenset(more.split()) for code, more in _MORE.items())
     return {"en": english, "nl": dutch} | {code: frozenset(listed.split()) for code, listed in _OTHERS.items()}

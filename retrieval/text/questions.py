@@ -31,14 +31,14 @@ def normalize(question: str) -> str:
 
 def ask_alike(one: str, other: str) -> bool:
     """Return whether both have the same question word (or none), numbers and codes."""
-    return _kind(one) == _kind(other) and _codes(one) == _codes(other)
+    return _find_kind(one) == _find_kind(other) and _find_codes(one) == _find_codes(other)
 
 
-def _kind(question: str) -> str:
+def _find_kind(question: str) -> str:
     found = [(match.start(), kind) for kind, words in _KINDS.items() if (match := words.search(question))]
     return min(found, key=lambda pair: pair[0])[1] if found else ""
 
 
-def _codes(question: str) -> frozenset[str]:
+def _find_codes(question: str) -> frozenset[str]:
     words = _WORD.findall(question.casefold())
     return frozenset(word for word in words if any(character.isdigit() for character in word))

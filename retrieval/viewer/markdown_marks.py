@@ -177,7 +177,6 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
 
 
 def _parse_inlines(state: StateCore) -> None:
-    """Run markdown-it's rule ``inline`` and insert the marks."""
     marks: _Marks | None = state.env.pop(_MARKS, None)
     parse_inlines(state)
     if marks is None:

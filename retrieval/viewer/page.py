@@ -68,9 +68,9 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
             "first_line": text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None,
         }
     if view is View.PRINTED and served.pages:
-        context["printed"] = _printed_context(document, served, passage, query.get("page"))
+        context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
     if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
-        context |= _markdown_context(document, served, passage, view, wants_text=query.get("view") == "text")
+        context |= _build_markdown_context(document, served, passage, view, wants_text=query.get("view") == "text")
     if "parts" not in context:
         writer = HtmlWriter(plain_text.unwrap_lines(text, sections) if view in _WRAPPED else text, passage)
         if view is View.CODE:
@@ -99,20 +99,20 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
 
 
-def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
+def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
     places = {"start": passage[0], "end": passage[1]} if passage else {}
     return "?" + urlencode({**places, **more})
 
 
-def _markdown_context(
+def _build_markdown_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, view: View, *, wants_text: bool
 ) -> dict[str, Any]:
     """Return the parts of the page, or a sentence why there are none, and the addresses of both views."""
     text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
-        "rendered_href": _query_string(passage) + jump,
-        "text_href": _query_string(passage, view="text") + jump,
+        "rendered_href": _build_query(passage) + jump,
+        "text_href": _build_query(passage, view="text") + jump,
     }
     if wants_text:
         return context
@@ -195,7 +195,7 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
         f"<table{' data-paged' if is_paged else ''}><thead><tr>"
     )
     for name, kind, _unit in table.columns:
-        writer.html(f'<th scope="col"{_alignment(kind == "number")}>{escape(name)}</th>')
+        writer.html(f'<th scope="col"{_format_alignment(kind == "number")}>{escape(name)}</th>')
     writer.html("</tr></thead><tbody>")
     for row in rows:
         _write_row(writer, row)
@@ -204,7 +204,7 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
         passage = writer.passage if any(writer.passage) else None
 
         def address(stretch: int) -> str:
-            return f"{_query_string(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
+            return f"{_build_query(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
 
         context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
         context["previous"] = address(first // limit - 1) if first else ""
@@ -218,13 +218,13 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         # The browser sorts by this value if it differs from the text.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
-        writer.html(f"<td{_alignment(is_number)}{key}>")
+        writer.html(f"<td{_format_alignment(is_number)}{key}>")
         writer.words(start, end)
         writer.html("</td>")
     writer.html("</tr>\n")
 
 
-def _alignment(is_number: bool) -> str:
+def _format_alignment(is_number: bool) -> str:
     return ' class="align-right"' if is_number else ""
 
 
@@ -232,10 +232,9 @@ def _read_number(words: str | None) -> int | None:
     return int(words) if words and words.isdecimal() and len(words) < 9 else None
 
 
-def _printed_context(
+def _build_printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
 ) -> dict[str, Any]:
-    """Return one printed page: the requested, else the passage's, else the first."""
     pages = {number: (start, end) for number, start, end in served.pages}
     number = plain_text.page_number(served.pages, passage[0]) if passage else None
     asked = _read_number(wanted)
@@ -244,8 +243,8 @@ def _printed_context(
         "number": number,
         "count": len(pages),
         "is_open": bool(passage or wanted),
-        "previous": _page_address(pages, number - 1, passage),
-        "next": _page_address(pages, number + 1, passage),
+        "previous": _build_page_address(pages, number - 1, passage),
+        "next": _build_page_address(pages, number + 1, passage),
     }
     if document.content_hash != served.content_hash:
         return printed | {"problem": _("A new version of the file is being read; its pages can be seen after that.")}
@@ -306,8 +305,8 @@ def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
     }
 
 
-def _page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
-    return f"{_query_string(passage, page=number)}#page-{number}" if number in pages else ""
+def _build_page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
+    return f"{_build_query(passage, page=number)}#page-{number}" if number in pages else ""
 
 
 def file_of(document: Document) -> pdf_pages.Source:

@@ -82,7 +82,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
         boxes = tuple((int(x), int(y), int(width), int(height)) for x, y, width, height in value["boxes"][:500])
         found = PageLayout(_check_pixels(value["width"]), _check_pixels(value["height"]), boxes)
     except (ValueError, TypeError, KeyError) as error:
-        raise _not_drawn(content_hash, number, f"The page's size came back damaged: {error}") from error
+        raise _record_failure(content_hash, number, f"The page's size came back damaged: {error}") from error
     if content_hash:
         _layouts.put(key, found)
     return found
@@ -104,7 +104,7 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
     """Draw the page as WebP, cache the picture and return it. Raises: PageNotDrawn, PageBusy."""
     _, data = _run_in_sandbox("draw", source, {"number": number}, content_hash)
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
-        raise _not_drawn(content_hash, number, "What was drawn is no picture.")
+        raise _record_failure(content_hash, number, "What was drawn is no picture.")
     try:
         _keep_picture(cache / f"{content_hash}-{number}.webp", data)
     except OSError as error:
@@ -139,12 +139,12 @@ def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], co
         # The next attempt may succeed, so the failure is not remembered.
         raise PageNotDrawn(str(error)) from error
     except sandbox.SandboxError as error:
-        raise _not_drawn(content_hash, number, f"Page {number}: {error}") from error
+        raise _record_failure(content_hash, number, f"Page {number}: {error}") from error
     finally:
         _waiting.release()
 
 
-def _not_drawn(content_hash: str, number: int, sentence: str) -> PageNotDrawn:
+def _record_failure(content_hash: str, number: int, sentence: str) -> PageNotDrawn:
     PAGES_NOT_DRAWN.inc()
     if content_hash:
         _failures.put((content_hash, number), (time.monotonic() + _FAILURE_REMEMBERED_SECONDS, sentence))

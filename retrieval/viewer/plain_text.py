@@ -62,7 +62,6 @@ class HtmlWriter:
         return max(start, self.passage[0]) < min(end, self.passage[1])
 
     def begin_part(self, least_characters: int = 0) -> None:
-        """Begin another part if the current part has at least ``least_characters`` of text."""
         if self._size >= least_characters:
             self._parts.append([])
             self._size = 0
@@ -104,7 +103,7 @@ def write_text(
     first, last = within or (0, len(writer.text))
     page_at = {start: number for number, start, _end in pages if first <= start < last}
     headings = {section.start: section for section in sections if first <= section.start < last}
-    ends = {_line_end(writer.text, start, last) for start in headings}
+    ends = {_find_line_end(writer.text, start, last) for start in headings}
     for start, end in pairwise(sorted({first, last, *page_at, *headings, *ends})):
         if start in page_at:
             writer.begin_part(1)
@@ -114,14 +113,14 @@ def write_text(
             _write_heading(writer, headings[start], end)
             continue
         while start < end:
-            piece_end = min(end, _line_end(writer.text, start + PART_CHARACTERS, end) + 1)
+            piece_end = min(end, _find_line_end(writer.text, start + PART_CHARACTERS, end) + 1)
             writer.words(start, piece_end)
             start = piece_end
             if writer.text[start - 1] == "\n":
                 writer.begin_part(PART_CHARACTERS)
 
 
-def _line_end(text: str, start: int, last: int) -> int:
+def _find_line_end(text: str, start: int, last: int) -> int:
     at = text.find("\n", start, last)
     return at if at >= 0 else last
 

@@ -96,7 +96,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     found = _get_document(request, document_id)
     context = {
         "document": found,
-        "came_from": _page_before(request),
+        "came_from": _find_page_before(request),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
         # A browser would run other addresses.
@@ -116,7 +116,7 @@ def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBa
     """Show a table of the document, by its position from 0; the query filters and sorts its rows."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
-    context = {"document": found, "came_from": _page_before(request), **table_context(asked, request.GET)}
+    context = {"document": found, "came_from": _find_page_before(request), **table_context(asked, request.GET)}
     return render(request, "retrieval/table.html", context)
 
 
@@ -181,7 +181,7 @@ def _placeholder_response(sentence: str, status: int) -> HttpResponse:
     return response
 
 
-def _page_before(request: HttpRequest) -> str:
+def _find_page_before(request: HttpRequest) -> str:
     """Return the address of the conversation that linked here; else empty."""
     try:
         before = urlsplit(request.headers.get("Referer", ""))

@@ -81,7 +81,6 @@ class FourBitFile:
         self._word_blocks = self._blocks("emb.word", self.words, self.width)
 
     def pieces(self) -> Iterator[tuple[str, float]]:
-        """Yield the tokenizer's pieces and their scores, by id."""
         ends = self._array("<u4", self._pieces_at, self.piece_count + 1)
         scores = self._array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
         text_at = self._pieces_at + ends.nbytes + scores.nbytes
@@ -91,7 +90,7 @@ class FourBitFile:
 
     def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
         """Return the vectors of the pieces, shape (len(ids), width)."""
-        return _values(self._word_blocks[ids])
+        return _unpack_values(self._word_blocks[ids])
 
     def weights(self) -> dict[str, Vectors]:
         """Return all weights except the words', by BERT's names."""
@@ -107,7 +106,7 @@ class FourBitFile:
                     read[f"{bert}.weight"] = self._exact(matrix)
                 else:
                     out = self._tensors[bias][0]
-                    read[f"{bert}.weight"] = _values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
+                    read[f"{bert}.weight"] = _unpack_values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
         return read
 
     def _exact(self, name: str) -> Vectors:
@@ -126,7 +125,7 @@ class FourBitFile:
         return np.frombuffer(self._content, kind, count, place)
 
 
-def _values(blocks: npt.NDArray[np.uint8]) -> Vectors:
+def _unpack_values(blocks: npt.NDArray[np.uint8]) -> Vectors:
     """Convert blocks of shape (rows, blocks, 18) to values of shape (rows, blocks * 32)."""
     scales = np.ascontiguousarray(blocks[:, :, :2]).view("<f2").astype(np.float32)
     halves = blocks[:, :, 2:]

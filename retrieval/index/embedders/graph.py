@@ -117,7 +117,6 @@ class _EncoderGraph:
         return self.residual(f"{prefix}.output", activated, middle, output)
 
     def residual(self, prefix: str, source: str, skipped: str, output: str) -> str:
-        """Add a projection of ``source`` plus ``skipped``, and layer normalization."""
         projected = self.product(source, self.weights[f"{prefix}.dense.weight"], f"{prefix}.dense")
         gain, shift = self.weight(f"{prefix}.LayerNorm.weight"), self.weight(f"{prefix}.LayerNorm.bias")
         bias = self.weight(f"{prefix}.dense.bias")

@@ -134,7 +134,6 @@ def _choose_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
 
 
 def _make_bar_class(name: str, report: Report) -> type[Any]:
-    """Return a progress bar class for the hub's client that calls ``report`` instead of printing."""
     tqdm: Any = importlib.import_module("tqdm").tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types

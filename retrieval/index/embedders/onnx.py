@@ -156,7 +156,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
             ) from error
 
 
-def _one_line(error: Exception) -> str:
+def _join_lines(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
@@ -208,8 +208,8 @@ class LocalEmbedder(OnnxEmbedder):
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: {error}.") from error
         named = self._read.prompts
         self.prompts = Prompts(
-            query=named.query if query_prompt is None else _spaced(query_prompt),
-            document=named.document if document_prompt is None else _spaced(document_prompt),
+            query=named.query if query_prompt is None else _add_blank(query_prompt),
+            document=named.document if document_prompt is None else _add_blank(document_prompt),
         )
         self.dimension = self._read.kept
         # The prompt has at most one token a character.
@@ -236,7 +236,7 @@ class LocalEmbedder(OnnxEmbedder):
         except ImproperEmbedder:
             raise
         except Exception as error:  # ONNX Runtime's exceptions have no other base.
-            raise ImproperEmbedder(f"The model {read.file} cannot be used: {_one_line(error)}.") from error
+            raise ImproperEmbedder(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
@@ -291,11 +291,11 @@ class LocalEmbedder(OnnxEmbedder):
         except Exception as error:  # The exceptions of safetensors and onnx have no other base.
             raise ImproperEmbedder(
                 f"No graph can be written from the embedding model in {self._read.folder} "
-                f"({type(error).__name__}: {_one_line(error)})."
+                f"({type(error).__name__}: {_join_lines(error)})."
             ) from error
 
 
-def _spaced(prompt: str) -> str:
+def _add_blank(prompt: str) -> str:
     """Return the prompt with a blank at its end, which a setting loses."""
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
@@ -313,7 +313,7 @@ class OnnxMiniLM(LocalEmbedder):
     """An embedder of 384 dimensions, for English and 256 tokens. Raises: ImproperEmbedder for other files."""
 
     def __init__(self, cache_dir: Path) -> None:
-        super().__init__(str(_package_dir()), Path(cache_dir))
+        super().__init__(str(_find_package_folder()), Path(cache_dir))
         if not self.name.endswith(DIGEST):
             raise ImproperEmbedder(
                 f"The files in {self._read.folder} are not those of {NAME} that this version expects: reinstall the "
@@ -323,7 +323,7 @@ class OnnxMiniLM(LocalEmbedder):
         self.graph_path = Path(cache_dir) / f"{NAME}-53aa51172d14-int8-v{GRAPH_VERSION}.onnx"
 
 
-def _package_dir() -> Path:
+def _find_package_folder() -> Path:
     folder = model_files.find_package(PACKAGE)
     if folder is None:
         raise ImproperEmbedder(

@@ -166,9 +166,9 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
     for module in read_json(folder / MODULES) or []:
         kind = str(module["type"]).rpartition(".")[2]
         if kind == "Pooling":
-            pooling = _pooling(read_object(folder / module["path"] / CONFIG))
+            pooling = _read_pooling(read_object(folder / module["path"] / CONFIG))
         elif kind == "Dense" and pooling is not None:
-            dense.append(_dense(folder / module["path"]))
+            dense.append(_read_dense(folder / module["path"]))
             width = dense[-1].width
         elif kind == "Normalize":
             is_normalized = True
@@ -181,7 +181,7 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
     if similarity != "cosine" and not is_normalized:
         raise ValueError(f"its vectors are compared by {similarity}, and here by cosine")
     transformer = read_object(folder / TRANSFORMER_CONFIG)
-    longest = transformer.get("max_seq_length") or _longest_text(folder) or positions
+    longest = transformer.get("max_seq_length") or _read_longest_text(folder) or positions
     return SentenceModel(
         folder=folder,
         file=file,
@@ -192,11 +192,11 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
         kept=dimension or width,
         max_tokens=min(int(longest), positions),
         lowercase=bool(transformer.get("do_lower_case")),
-        prompts=_prompts(described),
+        prompts=_read_prompts(described),
     )
 
 
-def _dense(folder: Path) -> Dense:
+def _read_dense(folder: Path) -> Dense:
     config = read_object(folder / CONFIG)
     activation = str(config.get("activation_function") or "Tanh").rpartition(".")[2]
     if activation not in _ACTIVATIONS:
@@ -206,13 +206,13 @@ def _dense(folder: Path) -> Dense:
     return Dense(folder, int(config["out_features"]), activation)
 
 
-def _longest_text(folder: Path) -> int | None:
+def _read_longest_text(folder: Path) -> int | None:
     limit = read_object(folder / TOKENIZER_CONFIG).get("model_max_length")
     # Published files write 10^30 for "no limit".
     return int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
 
 
-def _pooling(config: Mapping[str, Any]) -> Pooling:
+def _read_pooling(config: Mapping[str, Any]) -> Pooling:
     named = config.get("pooling_mode")
     modes = (
         [_POOLING_NAMES[mode] for mode in ([named] if isinstance(named, str) else named) if mode in _POOLING_NAMES]
@@ -226,7 +226,7 @@ def _pooling(config: Mapping[str, Any]) -> Pooling:
     return modes[0]
 
 
-def _prompts(described: Mapping[str, Any]) -> Prompts:
+def _read_prompts(described: Mapping[str, Any]) -> Prompts:
     prompts = described.get("prompts") or {}
     default = prompts.get(described.get("default_prompt_name") or "") or ""
 

@@ -48,13 +48,13 @@ class WebDavConnector(HttpConnector):
         return super()._read_address().rstrip("/") + "/"
 
     def list_items(self) -> Iterator[RemoteItem]:
-        root, seen = _path(self._address), set[str]()
+        root, seen = _read_path(self._address), set[str]()
         waiting = deque([self._address])
         while waiting:
             folder = waiting.popleft()
-            if _path(folder) in seen:
+            if _read_path(folder) in seen:
                 continue
-            seen.add(_path(folder))
+            seen.add(_read_path(folder))
             response = self._client.request("PROPFIND", folder, headers=_ONE_LEVEL, content=_WANTED)
             check_listing(response)
             try:
@@ -63,8 +63,8 @@ class WebDavConnector(HttpConnector):
                 raise SourceUnavailable(_t("%s does not answer in the WebDAV protocol.") % folder) from error
             for entry in entries:
                 url = join(folder, text_of(entry, "href"))
-                path = _path(url)
-                if not path.startswith(root) or path == _path(folder):
+                path = _read_path(url)
+                if not path.startswith(root) or path == _read_path(folder):
                     continue
                 if children(entry, "collection"):
                     waiting.append(url.rstrip("/") + "/")
@@ -74,7 +74,7 @@ class WebDavConnector(HttpConnector):
                 yield RemoteItem(name, name, " ".join(parts).strip(), url=url)
 
 
-def _path(url: str) -> str:
+def _read_path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 

@@ -196,7 +196,6 @@ class GitConnector(Connector):
             raise ItemRejected(str(error)) from error
 
     def _fetch_commit(self) -> bytes:
-        """Return the newest commit, fetched without its history into this source's clone."""
         from dulwich.repo import Repo
 
         path = clone_path(self.number)
@@ -231,7 +230,6 @@ def clone_path(number: int) -> Path:
 
 
 def _git_client(client: Client, repository: str) -> Any:
-    """Return a Git client that uses the HTTP client of all sources."""
     from dulwich.client import AbstractHttpGitClient
 
     class GitOverHttp(AbstractHttpGitClient):
