@@ -4,7 +4,8 @@ Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 
 calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typically closest. The built-in models were
 calibrated on public sets (docs/quality.md); `manage.py fit_thresholds` uses the site's own documents.
 
-If there is no calibration, words replace closeness, or the judgement is left out, and the admin is informed.
+If there is no calibration, words replace closeness, or the judgement is left out; `manage.py check`, the log and the
+dashboard say so.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ COLUMN = "document_id"
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
 # This is the only foreign key within a shard, from the last table to the one before.
 COLOCATED_KEY = "vector_of_its_passage"
-# The shards call these functions.
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
@@ -82,7 +81,7 @@ def shard_count() -> int:
 def count_vector_indexes() -> int:
     """Return the number of vector indexes: one, or one for each shard.
 
-    Cached for the process: a site does not run while its database is distributed.
+    It is cached, because no process of the site runs while the database is being distributed.
     """
     return shard_count() if distributed() else 1
 
@@ -95,10 +94,7 @@ _CLEAN = (
 
 
 def clean_pending_lists() -> None:
-    """Return the number of vector indexes: one, or one for each shard.
-
-    It is cached, because no process of the site runs while the database is being distributed.
-    """
+    """Bring the GIN indexes of the tables that can be distributed up to date. Raises: DatabaseError."""
     spread = distributed()
     for table in DISTRIBUTED:
         if not spread:

@@ -26,7 +26,6 @@ MOST_FITTING = 25
 
 # If at most this many rows fit, their neighbours are shown, too.
 _FEW = 3
-# Longer tables are not scored by words.
 _MOST_SCORED = 1_000
 
 Nearness = Callable[[str, Sequence[int]], Sequence[float]]

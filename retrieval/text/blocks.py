@@ -119,7 +119,6 @@ class Scanner:
         # The text of a note begins at this column.
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
-        # The section has no end of a table and is not searched again.
         self._unclosed_section = -1
         self._drafts: list[BlockDraft] = []
 
@@ -324,7 +323,6 @@ _INTRODUCED = (BlockKind.LIST, BlockKind.STEPS, BlockKind.TABLE, BlockKind.RECOR
 _LONGEST_QUESTION = 200
 _LONGEST_LEAD_IN = 500
 _LONGEST_ANSWER = 1_500
-# At most these blocks and characters separate two steps.
 _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 

@@ -39,7 +39,6 @@ _BEGINS_AS_THOUGHT = re.compile(
     r"|looking|thinking|got it|oké|de gebruiker|laten we|好的|嗯|首先|用户)(?!\w)",
     re.IGNORECASE,
 )
-# None of the words above is longer.
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
@@ -72,10 +71,8 @@ _MAY_BE_TAG = re.compile(
     re.IGNORECASE,
 )
 _MAY_BEGIN_THOUGHT = re.compile(r"\A(?:a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?)?|Here[\w' ]{0,24})\Z", re.IGNORECASE)
-# No closing sign is longer.
 _LONGEST_CLOSING = 200
 
-# Longer objects are not buffered.
 LONGEST_CALL = 4_000
 # The site's prompt has this line above each source.
 _COPIED = re.compile(r"SOURCE \[\d+\][^\n]*\n(?=>)")

@@ -34,7 +34,6 @@ _OUTLINE_ENTRIES = 150
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
-# These limit the rows of one table, and of all tables on a page.
 ROWS_SHOWN = 500
 _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20

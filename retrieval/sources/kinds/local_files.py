@@ -115,7 +115,6 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(path, root)
             elif entry.is_file() and (not entry.is_symlink() or path.resolve().is_relative_to(root)):
-                # The file may have been deleted.
                 with suppress(FileNotFoundError):
                     yield path, entry.stat()
     except OSError as error:

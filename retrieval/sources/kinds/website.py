@@ -160,7 +160,6 @@ _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
 # A page with a larger share of own words differs from the page that it calls its original.
 _OWN_SHARE = 0.05
-# Answers are kept until their page is read.
 _MOST_KEPT = 20
 
 
