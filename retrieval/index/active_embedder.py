@@ -1,4 +1,4 @@
-"""The active embedder: the one whose vectors are searched, and the vectors that it makes of questions and passages."""
+"""The active embedder, whose vectors are searched, and its vectors of questions and names."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Questions and passages turned into vectors by the configured embedder; each question once.
 
 QUERIES_KEPT = 256
-"""Of the questions encoded last."""
 
 
 _queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
@@ -37,10 +35,7 @@ forget_queries = _queries.clear
 
 
 def encode_query(text: str) -> Vectors:
-    """The question's unit vector by the configured embedder, from memory if it was encoded a short while ago.
-
-    Raises: EmbeddingFailed.
-    """
+    """Return the question's unit vector by the configured embedder; recent ones are cached. Raises: EmbeddingFailed."""
     embedder = embedder_choice.embedder()
     known = _queries.get((embedder.name, text))
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
@@ -51,17 +46,13 @@ def encode_query(text: str) -> Vectors:
 
 
 NAMES_KEPT = 2_000
-"""Of the names encoded last."""
 
 
 _names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
 
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
-    """Return the unit vectors of short names, such as column names. The last ones are kept in memory.
-
-    Raises: EmbeddingFailed.
-    """
+    """Return the unit vectors of short names, such as column names; recent ones are cached. Raises: EmbeddingFailed."""
     embedder = embedder_choice.embedder()
     kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
     new = [name for name in dict.fromkeys(names) if name not in kept]
@@ -71,19 +62,19 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
     return [kept[name] for name in names]
 
 
-# Embedders that this process has searched while they were in service, by name; True since another one is.
+# The embedders that this process searched while active; True after another embedder became active.
 _served: dict[str, bool] = {}
 
 
 def active_embedder() -> Embedder:
-    """The row of the embedder that is searched, made (with its index) at first use.
+    """Return the row of the active embedder, created with its index at first use.
 
-    Raises: ImproperEmbedder when the configured one differs from the one whose vectors are stored.
+    Raises: ImproperEmbedder if the configured embedder is not the one whose vectors are stored.
     """
     configured = embedder_choice.embedder()
     if embedder_choice.tried_embedder() is not None:
-        return _tried_row(configured)
-    active = _stored()
+        return _find_tried_row(configured)
+    active = _read_embedder()
     if active is None:
         with transaction.atomic():
             active, _ = Embedder.objects.get_or_create(
@@ -106,11 +97,10 @@ def active_embedder() -> Embedder:
 
 
 def searched_embedder() -> Embedder:
-    """Return the embedder whose vectors a search of this process compares.
+    """Return the embedder whose vectors this process searches: normally the active one.
 
-    It is the active one. A process that started before the site switched to another embedder continues with its former
-    vectors while they are stored; these lack only the passages that were read since the switch (:func:`lags`). Raises:
-    ImproperEmbedder, as :func:`active_embedder`.
+    A process that is older than the last switch continues with its former vectors while they are stored; they lack the
+    passages read since then (:func:`lags`). Raises: ImproperEmbedder.
     """
     try:
         return active_embedder()
@@ -118,9 +108,9 @@ def searched_embedder() -> Embedder:
         configured = embedder_choice.embedder()
         is_former = _served.get(configured.name)
         if is_former is None and not django_settings.EMBEDDER:
-            # This process took the embedder that was active when it started.
+            # The embedder was active when this process started.
             is_former = False
-        former = _stored("name = %s", configured.name) if is_former is not None else None
+        former = _read_embedder("name = %s", configured.name) if is_former is not None else None
         if former is None:
             raise
         if not is_former:
@@ -129,8 +119,8 @@ def searched_embedder() -> Embedder:
         return former
 
 
-def _tried_row(candidate: TextEmbedder) -> Embedder:
-    row = _stored("name = %s", candidate.name)
+def _find_tried_row(candidate: TextEmbedder) -> Embedder:
+    row = _read_embedder("name = %s", candidate.name)
     if row is None:
         raise ImproperEmbedder(f"Passages have no vectors of {candidate.name} yet.")
     return row
@@ -140,7 +130,7 @@ _adopting = threading.Lock()
 
 
 def _adopt() -> None:
-    """Open the embedder that was chosen in the admin, in a thread; meanwhile the former vectors are searched."""
+    """Open the embedder chosen in the admin, in a thread; meanwhile the former vectors are searched."""
 
     def adopt() -> None:
         try:
@@ -156,16 +146,15 @@ def _adopt() -> None:
 
 
 def searches_former(embedder: str) -> bool:
-    """Whether this process still uses the vectors of an embedder that is no longer active."""
     return _served.get(embedder, False)
 
 
 def lags(collections: Sequence[int]) -> bool:
-    """Whether this process searches former vectors, and passages of the collections were read since then."""
+    """Return whether this process searches former vectors that lack passages of the collections."""
     configured = embedder_choice.embedder().name
     if not searches_former(configured):
         return False
-    # The newest passage is looked for among all: ids grow, and the index over them is read from its end.
+    # The newest passage of all collections is compared: its id is read from the end of an index.
     ((found,),) = fetch(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
         "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "
@@ -175,8 +164,8 @@ def lags(collections: Sequence[int]) -> bool:
     return bool(found)
 
 
-def _stored(condition: str = "is_active", *values: str) -> Embedder | None:
-    """Asked for each search, so without the making of a query set, which takes longer than PostgreSQL does."""
+def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
+    """Avoid a query set, which takes longer than PostgreSQL does: every search calls this."""
     columns = ", ".join(str(field.column) for field in Embedder._meta.concrete_fields)
     rows = fetch(f"SELECT {columns} FROM retrieval_embedder WHERE {condition}", values)
     return Embedder(*rows[0]) if rows else None

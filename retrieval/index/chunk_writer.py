@@ -1,6 +1,6 @@
-"""Writes the passages of a document: text, vectors, term weights and counts change in one transaction.
+"""Write the passages of a document: text, vectors, term weights and counts, in one transaction.
 
-Apart from :mod:`retrieval.documents.drafts.copying`, only this module writes chunks.
+Only this module and :mod:`retrieval.documents.drafts.copying` write chunks.
 """
 
 from __future__ import annotations
@@ -30,29 +30,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The fields of a passage in keyword search, and what a word in each is worth.
-#
-# A search vector labels each position with the field it came from. A term's frequency is the sum of its positions'
-# boosts, the simple form of BM25F (Zaragoza, Craswell, Taylor, Saria, Robertson, "Microsoft Cambridge at TREC 13",
-# 2004). The SQL functions `retrieval_bm25_weights` and `retrieval_bm25_length`, made by a migration, turn a search
-# vector into BM25's term weights and length.
+# A term's frequency is the sum of its positions' boosts, the simple form of BM25F (Zaragoza, Craswell, Taylor, Saria,
+# Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL functions `retrieval_bm25_weights` and
+# `retrieval_bm25_length` (from a migration) turn a search vector into BM25's term weights and length.
 
-# In the order of the labels A to D: title, headings, canonical questions, body.
+# The labels A to D are title, headings, canonical questions, body.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
 def weighting() -> str:
-    """Everything that shapes a stored term weight, as one string; weights stored with another string are
-    out of date.
-    """
+    """Return the parameters of term weights as a string; weights stored with another string are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
-    """Write the vector of each (chunk, document, collection, vector), as numbers and not as text, which takes twenty
-    times as long. Must run inside a transaction.
+    """Write (chunk, document, collection, vector) rows in binary: as text they take twenty times as long.
 
-    Raises: IntegrityError for a chunk that has a vector of the embedder already.
+    Must run inside a transaction. Raises: IntegrityError if a chunk has a vector of the embedder already.
     """
     with (
         connection.cursor() as cursor,
@@ -61,7 +55,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
             "FROM STDIN (FORMAT BINARY)"
         ) as copy,
     ):
-        # In a binary COPY the type of a field is its column's: the bytes of a vector are taken as they are.
+        # A binary COPY takes the type of the column: a vector's bytes are stored unchanged.
         copy.set_types(["int8", "int8", "int8", "int8", "bytea"])
         for chunk_id, document_id, collection_id, vector in rows:
             copy.write_row((chunk_id, document_id, collection_id, embedder.pk, HalfVector(vector).to_binary()))
@@ -69,7 +63,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A chunk ready to be written; ``vector`` is the active embedder's, None where the stored one is kept."""
+    """A chunk to write. ``vector`` is the active embedder's; None keeps the stored vector."""
 
     start: int
     end: int
@@ -102,9 +96,8 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
 def configuration_of(document: Document) -> str:
     """Return the text-search configuration of the document's passages.
 
-    A collection with `auto` uses the configuration of the document's language, or `simple` if the language has none. A
-    document whose language was not found, such as one of figures, uses the language of most documents in its
-    collection, or English.
+    `auto` means the document's language, or `simple` if it has no configuration. A document without a detected
+    language, such as one of figures, uses its collection's most common language, or English.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -117,14 +110,14 @@ def configuration_of(document: Document) -> str:
 
 
 def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
-    """Add names to the configurations of a collection. The caller has locked the statistics, and saves them."""
+    """Add names to a collection's configurations. The caller has locked the statistics, and saves them."""
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 
 def analysed_fields(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> dict[str, Any]:
-    """The SQL parameters of ``VECTORS`` and of the weights for rows of (ordinal, headings, questions, content)."""
+    """Return the SQL parameters of ``VECTORS`` and the weights for (ordinal, headings, questions, content) rows."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": configuration,
@@ -157,7 +150,6 @@ def insert_chunks(
     reference_length: float,
     configuration: str,
 ) -> list[tuple[int, float]]:
-    """Write new chunks and their vectors; returns their ids and lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
@@ -178,7 +170,7 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # Materialized, or the planner would analyse the text once for every use of the vector.
+            # MATERIALIZED stops the planner from analysing the text for every use of the vector.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
@@ -206,25 +198,23 @@ def insert_chunks(
     return [(pk, length) for pk, _, length in rows]
 
 
-# Term weights hold the mean chunk length at the time of writing. They are computed anew when it has moved this far.
+# Term weights use the mean chunk length at the time of writing. They are computed again after this drift.
 LARGEST_DRIFT = 0.1
-# What changes of a chunk that stays while its document changes around it.
+# A kept chunk changes these fields when its document changes.
 _PLACE = ("start", "end", "page", "blocks")
 
 
 def lock_statistics(collection_id: int) -> CollectionStatistics:
-    """The collection's statistics, locked until the transaction ends."""
     CollectionStatistics.objects.bulk_create([CollectionStatistics(collection_id=collection_id)], ignore_conflicts=True)
     return CollectionStatistics.objects.select_for_update().get(pk=collection_id)
 
 
 def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
-    """Make ``chunks`` the document's chunks, and return how many of the old ones were kept.
+    """Make ``chunks`` the document's chunks, and return how many old chunks were kept.
 
-    With ``keep``, an old chunk with the same content hash and a vector stays (its id too, so that citations of it stay
-    valid) and is moved to its new place. Every other chunk must have a ``vector``. Questions written by hand stay with
-    their passage, also when it is made anew. Must run inside a transaction that has locked the document. Raises:
-    ImproperEmbedder when another embedder is searched by now.
+    If ``keep``, an old chunk with the same content hash and a vector keeps its id: citations stay valid. Other chunks
+    need a ``vector``. Questions written by hand stay. Must run in a transaction that has locked the document. Raises:
+    ImproperEmbedder if another embedder is active now.
     """
     own = document.chunks.order_by("ordinal")
     old_ids = set(own.values_list("pk", flat=True))
@@ -247,13 +237,13 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    # What takes long is done before the statistics are locked, so that several documents are written at once.
+    # Slow work comes before the lock on the statistics, so that several documents are written at once.
     configuration = configuration_of(document)
     weighed_by = _reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
-    # Whoever changes the embedder that is searched has locked the statistics of all collections.
+    # A change of the active embedder locks all collections' statistics first.
     if (active := Embedder.objects.get(is_active=True)) != embedder:
         raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
@@ -274,7 +264,6 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
 
 
 def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
-    """The mean chunk length that the collection's term weights hold: the first document's own decides it."""
     known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
     if known is not None:
         return known.reference_length
@@ -283,9 +272,8 @@ def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]],
 
 
 def remove_chunks(document: Document) -> None:
-    """Remove all the document's chunks and what they added to the statistics."""
     with transaction.atomic():
-        # The document before the statistics, as ingestion does, so that the two never wait for each other.
+        # The document is locked before the statistics, as in ingestion, to avoid deadlocks.
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
         delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
@@ -296,7 +284,7 @@ def remove_chunks(document: Document) -> None:
 def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
     """Replace the passage's questions by ``questions``, written by hand, in one transaction.
 
-    Raises: Chunk.DoesNotExist if its document was read again meanwhile and no longer contains it.
+    Raises: Chunk.DoesNotExist if the document was read again and no longer contains the passage.
     """
     with transaction.atomic():
         document = (
@@ -323,7 +311,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
                     stored.configuration or configuration_of(document),
                 )
-                # Without statistics, which were lost, any length does until they are repaired.
+                # If the statistics were lost, any length will do until their repair.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]
@@ -334,9 +322,9 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
 
 
 def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
-    """Compute the collection's term weights anew if they are out of date, and say whether they were.
+    """Compute outdated term weights of the collection again, and return whether they were outdated.
 
-    They are when the mean chunk length has drifted by more than that share, or k1, b or the boosts have been changed.
+    They are if the mean chunk length drifted by more than ``largest_drift``, or k1, b or the boosts changed.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
@@ -376,9 +364,9 @@ def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
 
 
 def settle() -> None:
-    """Bring the planner's statistics and the GIN index up to date, after many passages were written.
+    """Update the planner's statistics and the GIN index after many passages were written.
 
-    The database would do so by itself, minutes later; until then every search reads the whole table.
+    PostgreSQL would do so minutes later; until then every search reads the whole table.
     """
     clean_pending_lists()
     with connection.cursor() as cursor:
@@ -389,7 +377,7 @@ def settle() -> None:
 
 
 def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> None:
-    """Remove the chunks, and what they added to the statistics, which are locked and not saved here."""
+    """Remove the chunks and their share of the statistics, which the caller has locked and saves."""
     if not chunk_ids:
         return
     count_lexemes(chunk_ids, sign=-1)
@@ -402,9 +390,9 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
 
 
 def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
-    """Add (or take away) the chunks' lexemes in the frequencies of their collection, whose statistics are locked.
+    """Add the chunks' lexemes to their collection's frequencies, or subtract them; the statistics are locked.
 
-    A frequency that is too low for what is taken away becomes 0, which is logged: the repair of the index counts anew.
+    Negative frequencies become 0 and are logged: a repair of the index counts again.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,12 +1,11 @@
-"""On which scale an embedder's cosines lie, so that one threshold means the same with every embedder.
+"""Scales of embedders' cosines, so that one threshold has the same meaning with every embedder.
 
-all-MiniLM-L6-v2 gives two texts that have nothing in common a cosine of about 0, multilingual-e5-small one of 0.75. A
-calibration holds an embedder's typical cosines, and turns a cosine into a *closeness*: 0 for what has nothing in
-common, 1 for what is typically closest. Those of the built-in models were measured on public sets (docs/quality.md);
-for any other embedder `manage.py fit_thresholds` measures them on the site's own documents.
+Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 with multilingual-e5-small. A
+calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typically closest. The built-in models were
+calibrated on public sets (docs/quality.md); `manage.py fit_thresholds` uses the site's own documents.
 
-Without a calibration, what is judged by closeness is judged by words, or not at all; `manage.py check`, the log,
-`/readyz`, the dashboard and the debug panel say so.
+If there is no calibration, words replace closeness, or the judgement is left out; `manage.py check`, the log and the
+dashboard say so.
 """
 
 from __future__ import annotations
@@ -31,26 +30,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CALIBRATION_VERSION = 2
-"""Raise it when a calibration holds other figures; what was stored before is then to be fitted again."""
-# A running process reads a new calibration after this time.
+"""Raise it when a calibration has other figures; stored calibrations must then be fitted again."""
 KEPT_SECONDS = 30.0
 
 MOST_PASSAGES, FEWEST_PASSAGES = 240, 40
 BATCH = 16
 LEAST_SEPARATION = 0.7
-"""Below it the vectors do not tell what a question is about, whatever scale they are on."""
+"""Below this separation the vectors do not show the topic of a question, on any scale."""
 
 Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Typical cosines of one embedder, the scale of its closeness.
+    """Typical cosines of one embedder.
 
-    ``unrelated`` is the cosine of a question and a passage about something else, ``answering`` of a question and a
-    passage that answers it, and ``unrelated_texts`` of two texts about different things. ``across_languages`` is true
-    if the first two also apply when question and passage are in different languages. ``vector_weight`` is the share of
-    the embedder's scores in the sum of z-scores; None uses the share that the search method sets.
+    ``unrelated`` and ``answering`` are cosines of a question and a passage, ``unrelated_texts`` of two texts.
+    ``across_languages`` is true if the first two also apply across languages. ``vector_weight`` is the share of the
+    embedder's scores in the sum of z-scores; None uses the search method's share.
     """
 
     unrelated: float
@@ -60,11 +57,11 @@ class Calibration:
     vector_weight: float | None = None
 
     def closeness(self, cosine: float) -> float:
-        """How close a passage is to a question: 0 like any passage, 1 like one that answers; not bounded."""
+        """Return a passage's closeness to a question: 0 if unrelated, 1 if answering; unbounded."""
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
     def likeness(self, cosine: float) -> float:
-        """How similar two texts are: 0 like any two, 1 for the same text; may be below 0."""
+        """Return two texts' similarity: 0 if unrelated, 1 for the same text; may be negative."""
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
     def cosine_of_likeness(self, likeness: float) -> float:
@@ -72,7 +69,7 @@ class Calibration:
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# Above the median of .46, so that as many answerable questions are refused as with multilingual-e5-small.
+# It is above the median of .46, so that as many answerable questions are refused as with multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
 
@@ -82,12 +79,11 @@ forget_calibrations = _kept.clear
 
 
 def current_calibration() -> Calibration | None:
-    """The calibration of the configured embedder; None, with a warning in the log, when nothing was fitted for it."""
+    """Return the configured embedder's calibration; None, with a logged warning, if none was fitted."""
     return calibration_of(embedder_choice.embedder().name)
 
 
 def calibration_of(embedder: str) -> Calibration | None:
-    """As :func:`current_calibration`, of the embedder with this name."""
     if embedder in BUILT_IN:
         return BUILT_IN[embedder]
     until, found = _kept.get(embedder, (0.0, None))
@@ -100,12 +96,11 @@ def calibration_of(embedder: str) -> Calibration | None:
 
 
 def uncalibrated_embedder() -> str:
-    """The name of the configured embedder when nothing was fitted for it; empty otherwise."""
+    """Return the configured embedder's name if it has no calibration; otherwise empty."""
     return "" if current_calibration() is not None else embedder_choice.embedder().name
 
 
 def missing_calibration(embedder: str) -> str:
-    """The sentence that tells an administrator that the embedder has no calibration."""
     return (
         f"No thresholds were fitted for the embedder {embedder}: whether documents answer a question and support a "
         "sentence is judged by words alone, and relevancy is not judged. Run `manage.py fit_thresholds`."
@@ -113,7 +108,7 @@ def missing_calibration(embedder: str) -> str:
 
 
 def stored_calibration(embedder: str) -> Calibration | None:
-    """Return the calibration stored for the embedder with this name; None if there is none or it cannot be read."""
+    """Return the embedder's stored calibration; None if missing or unreadable."""
     try:
         row = EmbedderCalibration.objects.filter(name=embedder, scale_version=CALIBRATION_VERSION).first()
         return Calibration(**row.scales) if row is not None else None
@@ -122,13 +117,12 @@ def stored_calibration(embedder: str) -> Calibration | None:
         return None
 
 
-# Fitting -------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was fitted for the embedder ``name``, on how many ``passages`` of the site. ``separation`` is the share of
-    questions to which their own passage is nearer than another one."""
+    """A fitted calibration. ``passages`` were used.
+
+    ``separation`` is the share of questions that are nearer to their own passage than to another one.
+    """
 
     name: str
     passages: int
@@ -137,11 +131,11 @@ class Fit:
 
 
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
-    """Fit and store the calibration of the configured embedder, which applies from then on.
+    """Fit and store the calibration of the configured embedder.
 
-    ``across_languages`` is a property of the embedder: it is stored as given, not fitted. The question of a passage is
-    its first canonical question, or the innermost heading above it. Raises: NotFitted if the embedder is built in, if
-    there are too few passages, or if the vectors do not separate them; EmbeddingFailed.
+    ``across_languages`` is stored, not fitted. A passage's question is its first canonical question, or its innermost
+    heading. Raises: NotFitted if the embedder is built in, or the passages are too few or not separated;
+    EmbeddingFailed.
     """
     embedder = embedder_choice.embedder()
     if embedder.name in BUILT_IN:
@@ -160,7 +154,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
         questions += [embedder.embed_query(question) for _, question in batch]
         report(embedder.name, len(vectors), len(material))
     passages, asked = np.stack(vectors), np.stack(questions)
-    # A few places further in the list stands a passage about something else: the list is in the order of hashes.
+    # The list is in the order of hashes, so neighbours are unrelated passages.
     own = np.einsum("ij,ij->i", asked, passages)
     other = np.einsum("ij,ij->i", asked, np.roll(passages, 1, axis=0))
     texts = np.einsum("ij,ij->i", passages, np.roll(passages, 1, axis=0))
@@ -177,10 +171,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
 
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
-    """Store the calibration of the embedder with this name.
-
-    ``passages`` is the number of passages that it was fitted on; None keeps the stored number.
-    """
+    """Store an embedder's calibration. ``passages`` were used to fit it; None keeps the stored number."""
     how: dict[str, Any] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
     if passages is not None:
         how["passages"] = passages
@@ -189,8 +180,7 @@ def store_calibration(name: str, fitted: Calibration, passages: int | None = Non
 
 
 def _load_material() -> list[tuple[str, str]]:
-    """Passages of the site as they are embedded, each with a question; at most MOST_PASSAGES, in the order of the
-    hashes of their texts."""
+    """Return at most MOST_PASSAGES (embedding text, question) of passages, in the order of content hashes."""
     found: dict[str, tuple[str, str]] = {}
     chunks = Chunk.objects.select_related("document").order_by("content_hash", "pk")
     wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document__title")

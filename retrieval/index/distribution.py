@@ -1,10 +1,8 @@
-"""A PostgreSQL that Citus distributes over several nodes: how it becomes one, and its nodes.
+"""Distribute PostgreSQL over several nodes with Citus.
 
-What grows with the passages is distributed by the document: its text, its passages and their vectors lie in shards on
-one node, and what joins them joins within a node. Everything else stays on the coordinator, where it was: documents
-too, and the words' document frequencies, of which every search reads a few rows. So BM25's statistics are exact over
-all shards, and no other table's keys or identities change. No table is a reference table: each write of one would need
-every node.
+Texts, passages and vectors are distributed by document, so that they are joined within a node. Everything else stays on
+the coordinator, also the document frequencies, of which a search reads a few rows: BM25's statistics are exact over all
+shards. No table is a reference table, because each write to one needs every node.
 """
 
 from __future__ import annotations
@@ -20,17 +18,15 @@ from psycopg import sql
 from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
-# In the order in which they are distributed.
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# The one foreign key that holds within a shard, from the last table to the one before.
+# This is the only foreign key within a shard, from the last table to the one before.
 COLOCATED_KEY = "vector_of_its_passage"
-# What the shards compute with.
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# Settings of the database. A join with a table of the coordinator takes the few rows that it needs from the shards,
-# instead of sending all documents to every node; settings of a transaction hold on the nodes, too.
+# A join with a coordinator's table fetches the needed rows from the shards, instead of sending all documents to every
+# node. SET LOCAL also applies on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4
@@ -39,37 +35,35 @@ FEWEST_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``is_reachable`` is what the coordinator found just now."""
+    """A node of the cluster. ``is_reachable`` was checked just now."""
 
     name: str
     holds_shards: bool
     is_reachable: bool
 
 
-def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _run_statement(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters or None)
         return cursor.fetchall() if cursor.description else []
 
 
 def has_citus() -> bool:
-    """Whether Citus is set up in this database."""
-    return _rows("SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL") == [(True,)]
+    return _run_statement("SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL") == [(True,)]
 
 
 def distributed() -> set[str]:
-    """Those of the tables that are distributed."""
     if not has_citus():
         return set()
-    rows = _rows("SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h'")
+    rows = _run_statement("SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h'")
     return {table for (table,) in rows} & set(DISTRIBUTED)
 
 
 def nodes() -> list[Node]:
-    """The nodes of the cluster that holds the site's tables, in order, each of which is asked; none of one server."""
+    """Return the cluster's nodes in order, each asked whether it answers; empty without Citus."""
     if not has_citus():
         return []
-    rows = _rows(
+    rows = _run_statement(
         "SELECT nodename || ':' || nodeport, shouldhaveshards, coalesce(success, false) FROM pg_dist_node "
         "LEFT JOIN run_command_on_all_nodes('SELECT 1', give_warning_for_connection_errors => true) USING (nodeid) "
         "WHERE isactive AND noderole = 'primary' ORDER BY nodeid"
@@ -78,16 +72,16 @@ def nodes() -> list[Node]:
 
 
 def shard_count() -> int:
-    """In how many shards the tables lie; 0 where they are not distributed."""
-    ((count,),) = _rows("SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = %s::regclass", DISTRIBUTED[0])
+    """Return the number of shards; 0 if the tables are not distributed."""
+    ((count,),) = _run_statement("SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = %s::regclass", DISTRIBUTED[0])
     return int(count)
 
 
 @cache
 def count_vector_indexes() -> int:
-    """How many indexes hold the vectors together: one, or one of each shard.
+    """Return the number of vector indexes: one, or one for each shard.
 
-    Asked once a process: none of the site's runs while its database is distributed.
+    It is cached, because no process of the site runs while the database is being distributed.
     """
     return shard_count() if distributed() else 1
 
@@ -104,14 +98,16 @@ def clean_pending_lists() -> None:
     spread = distributed()
     for table in DISTRIBUTED:
         if not spread:
-            _rows(_CLEAN % table)
-        elif failed := _rows("SELECT result FROM run_command_on_shards(%s, %s) WHERE NOT success", table, _CLEAN):
+            _run_statement(_CLEAN % table)
+        elif failed := _run_statement(
+            "SELECT result FROM run_command_on_shards(%s, %s) WHERE NOT success", table, _CLEAN
+        ):
             raise DatabaseError(failed[0][0])
 
 
 def trouble() -> str:
-    """Why tables cannot be distributed on this PostgreSQL, in a sentence; empty when they can."""
-    found = _rows("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
+    """Return a sentence why this PostgreSQL cannot distribute tables; empty if it can."""
+    found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
         return "This PostgreSQL has no Citus: install it on every node, or stay with one server."
     ((version,),) = found
@@ -127,20 +123,17 @@ def trouble() -> str:
 
 
 def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute what is not distributed, telling ``report`` of each table before it begins.
-
-    What an interrupted run has done stands, and this one goes on from there. Raises: DatabaseError.
-    """
+    """Distribute the tables, after a ``report`` of each; continue an interrupted run. Raises: DatabaseError."""
     count = shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in nodes()))
     for function in FUNCTIONS:
-        if not _rows("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
-            _rows("SELECT create_distributed_function(%s)", function)
+        if not _run_statement("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
+            _run_statement("SELECT create_distributed_function(%s)", function)
     for table in DISTRIBUTED:
         if table not in distributed():
             report(f"distribute {table} by {COLUMN} over {count} shards")
             _distribute(table, count)
-    if not _rows("SELECT 1 FROM pg_constraint WHERE conname = %s", COLOCATED_KEY):
-        _rows(
+    if not _run_statement("SELECT 1 FROM pg_constraint WHERE conname = %s", COLOCATED_KEY):
+        _run_statement(
             f"ALTER TABLE {DISTRIBUTED[2]} ADD CONSTRAINT {COLOCATED_KEY} FOREIGN KEY (chunk_id, {COLUMN}) "
             f"REFERENCES {DISTRIBUTED[1]} (id, {COLUMN}) DEFERRABLE INITIALLY DEFERRED"
         )
@@ -153,49 +146,48 @@ def distribute(report: Callable[[str], None], shards: int | None = None) -> None
 
 
 def _distribute(table: str, count: int) -> None:
-    """Raises: DatabaseError, and nothing has changed."""
     with transaction.atomic():
-        _rows(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        for owner, name, _columns, _definition in _constraints(table, "f"):
+        _run_statement(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        for owner, name, _columns, _definition in _list_constraints(table, "f"):
             if name != COLOCATED_KEY:
-                _rows(f"ALTER TABLE {owner} DROP CONSTRAINT {name}")
-        for _owner, name, columns, definition in _constraints(table, "pu"):
+                _run_statement(f"ALTER TABLE {owner} DROP CONSTRAINT {name}")
+        for _owner, name, columns, definition in _list_constraints(table, "pu"):
             if COLUMN not in columns:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
-                _rows(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Kept row by row while all rows are copied, they would take ten times as long as made afterwards.
-        indexes = _rows(
+                _run_statement(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
+        # Copying rows into existing indexes would take ten times as long as creating the indexes afterwards.
+        indexes = _run_statement(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "
             "AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('p', 'u'))",
             table,
         )
         for name, _definition in indexes:
-            _rows(f"DROP INDEX {name}")
+            _run_statement(f"DROP INDEX {name}")
         if table == DISTRIBUTED[0]:
-            _rows("SELECT create_distributed_table(%s, %s, shard_count => %s)", table, COLUMN, count)
+            _run_statement("SELECT create_distributed_table(%s, %s, shard_count => %s)", table, COLUMN, count)
         else:
-            _rows("SELECT create_distributed_table(%s, %s, colocate_with => %s)", table, COLUMN, DISTRIBUTED[0])
-        _rows("SELECT truncate_local_data_after_distributing_table(%s)", table)
+            _run_statement(
+                "SELECT create_distributed_table(%s, %s, colocate_with => %s)", table, COLUMN, DISTRIBUTED[0]
+            )
+        _run_statement("SELECT truncate_local_data_after_distributing_table(%s)", table)
         for _name, definition in indexes:
-            _rows(definition)
-        # The next id is above all that are there.
-        for (sequence,) in _rows(
+            _run_statement(definition)
+        for (sequence,) in _run_statement(
             "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
             "WHERE attrelid = %s::regclass AND attidentity <> ''",
             table,
             table,
         ):
-            ((highest,),) = _rows(f"SELECT coalesce(max(id), 0) FROM {table}")
-            _rows(f"SELECT setval(%s, %s) FROM {sequence} WHERE last_value < %s", sequence, highest, highest)
-    _rows(f"ANALYZE {table}")
+            ((highest,),) = _run_statement(f"SELECT coalesce(max(id), 0) FROM {table}")
+            _run_statement(f"SELECT setval(%s, %s) FROM {sequence} WHERE last_value < %s", sequence, highest, highest)
+    _run_statement(f"ANALYZE {table}")
 
 
-def _constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
-    """Table, name, columns and definition of the table's constraints of these kinds; foreign keys to it, too. Names are
-    quoted where they have to be."""
-    return _rows(
+def _list_constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
+    """Return (table, name, columns, definition) of the constraints on and to the table, with names quoted."""
+    return _run_statement(
         "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
         "SELECT quote_ident(attname) FROM unnest(conkey) WITH ORDINALITY AS key(number, place) "
         "JOIN pg_attribute ON attrelid = conrelid AND attnum = key.number ORDER BY place"

@@ -1,4 +1,4 @@
-"""Vectors made anew for another embedder, while the old one's are searched."""
+"""Compute vectors for another embedder while the old vectors are searched."""
 
 from __future__ import annotations
 
@@ -24,19 +24,15 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Encode all passages with :func:`embedder_choice.new_embedder`, make it the searched one, and return its row.
-
-    Raises: EmbeddingFailed.
-    """
+    """Encode all passages with the site's new embedder, activate it, and return its row. Raises: EmbeddingFailed."""
     wanted = embedder_choice.new_embedder()
     return switch(encode_passages(wanted, report), wanted, report)
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Store the embedder's vector of each passage, build their index, and return the embedder's row.
+    """Store the embedder's vectors of all passages, build their index, and return the embedder's row.
 
-    The searched embedder does not change. Passages are embedded in batches, so that an interrupted run continues where
-    it stopped. Raises: EmbeddingFailed.
+    The active embedder does not change. An interrupted run continues with its next batch. Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:
@@ -49,14 +45,13 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
 
 
 def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Make the embedder of the row the one that is searched, and return the row.
+    """Activate the row's embedder and return the row. Raises: EmbeddingFailed.
 
-    The switch is one short transaction that locks out writers, so that no passage lacks a vector. Running processes
-    continue with the former vectors until they are restarted, or have opened an embedder that was chosen in the admin.
-    The former vectors are stored until :func:`drop_unused`. Raises: EmbeddingFailed.
+    One short transaction locks out writers, so that no passage lacks a vector. Running processes continue with the
+    former vectors until they restart or open the new embedder. These vectors are stored until :func:`drop_unused`.
     """
     with transaction.atomic():
-        # Whoever writes passages locks these rows first.
+        # Writers of passages lock these rows first.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
         _encode_missing(row, wanted, report)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
@@ -67,7 +62,7 @@ def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
 
 
 def drop_unused() -> int:
-    """Delete the vectors and indexes of embedders that are not searched; returns how many embedders that were."""
+    """Delete the vectors and indexes of inactive embedders; return the number of embedders."""
     unused = list(Embedder.objects.filter(is_active=False))
     for row in unused:
         drop_index(row)
@@ -76,8 +71,7 @@ def drop_unused() -> int:
 
 
 def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) -> None:
-    """Encode the passages that ``target``, the embedder's row, has no vector of, and store each batch: an interrupted
-    run is continued by the next one. Raises: EmbeddingFailed."""
+    """Encode the passages without a vector of ``target``, and store each batch. Raises: EmbeddingFailed."""
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=target)
     missing = Chunk.objects.filter(~Exists(encoded))
     total, last = Chunk.objects.count(), 0
@@ -96,8 +90,8 @@ def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     of_document: dict[int, list[int]] = {}
     for chunk in chunks:
         of_document.setdefault(chunk.document_id, []).append(chunk.pk)
-    # A passage that was deleted meanwhile needs no vector. Of one document at a time: rows on several nodes of a
-    # distributed database cannot be locked by one statement.
+    # Deleted passages need no vector. One statement cannot lock rows on several nodes of a distributed database, so
+    # documents are locked one by one.
     alive: set[int] = set()
     for document, ids in sorted(of_document.items()):
         held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)

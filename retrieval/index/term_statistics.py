@@ -1,8 +1,7 @@
-"""What a search has to know of the collections that it searches, and of their words.
+"""Read the state of collections, document frequencies and lexemes for a search.
 
-A collection's state is read once a search. Document frequencies are kept in the process as long as the row of the
-collection's statistics is the one that they were read with: whoever changes a passage changes that row in the same
-transaction. What a text is reduced to depends on PostgreSQL's dictionaries alone.
+A collection's state is read once a search. Document frequencies are cached while the row of its statistics is
+unchanged: each change of a passage changes it in the same transaction.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")
 WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
-"""The parser's kinds of words made of letters alone; of a hyphenated one the parts, not the whole."""
+"""The parser's kinds of words of letters; the parts of a hyphenated word, not the whole."""
 
 
-# Bounds of what a process keeps: collections, words of each, and texts that were reduced.
+# These bound the caches of a process.
 COLLECTIONS_KEPT = 64
 WORDS_KEPT = 5_000
 TEXTS_KEPT = 10_000
@@ -32,10 +31,10 @@ LONGEST_TEXT_KEPT = 300
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """The state of one collection at the moment of a search.
+    """The state of a collection during a search.
 
-    ``names`` are its slug and its name, ``configurations`` the text-search configurations of its passages. ``edition``
-    changes whenever its statistics are written, also by a restored backup, which may repeat earlier versions.
+    ``names`` are its slug and name. ``edition`` changes whenever its statistics are written, even by a restored backup,
+    which may repeat versions.
     """
 
     pk: int
@@ -52,7 +51,7 @@ _read: ContextVar[dict[int, CollectionState] | None] = ContextVar("collection_st
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Within, the state of a collection is read when it is first asked for, and not again."""
+    """Run the body with each collection's state read at most once."""
     token = _read.set({})
     try:
         yield
@@ -61,16 +60,15 @@ def read_once() -> Iterator[None]:
 
 
 def collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """The states of those of the collections that exist, by id."""
     known = _read.get()
     if known is None:
-        return sorted(_states(collections), key=lambda state: state.pk)
+        return sorted(_read_states(collections), key=lambda state: state.pk)
     if not known.keys() >= set(collections):
-        known.update({state.pk: state for state in _states(collections)})
+        known.update({state.pk: state for state in _read_states(collections)})
     return [known[pk] for pk in sorted(set(collections)) if pk in known]
 
 
-def _states(collections: Sequence[int]) -> list[CollectionState]:
+def _read_states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, slug, name, CASE text_search_configuration WHEN 'auto' THEN coalesce(configurations, '') "
@@ -87,14 +85,13 @@ def _states(collections: Sequence[int]) -> list[CollectionState]:
 
 
 def passages_in(collections: Sequence[int]) -> int:
-    """How many passages the collections hold together."""
     return sum(state.chunks for state in collection_states(collections))
 
 
 def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the collections by text-search configuration, configurations in alphabetical order.
+    """Return the collections by text-search configuration, in alphabetical order.
 
-    A collection in several languages is listed under each of them.
+    A collection in several languages is in several entries.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -105,12 +102,11 @@ def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
 
 
 def mixed_among(collections: Sequence[int]) -> tuple[int, ...]:
-    """Return the ids of the collections whose passages have several configurations."""
     return tuple(state.pk for state in collection_states(collections) if len(state.configurations) > 1)
 
 
 def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
-    """Return an SQL condition and its parameters: passages of the collections that have the configuration."""
+    """Return an SQL condition, with parameters, for the collections' passages with the configuration."""
     mixed = mixed_among(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]
@@ -122,20 +118,21 @@ def analysed_by(configuration: str, collections: Sequence[int]) -> tuple[str, li
 
 
 def words_in(text: str) -> list[str]:
-    """The different words of a text in lower case, in alphabetical order."""
     return sorted({word.lower() for word in WORD.findall(text)})
 
 
 def learn(texts: Sequence[str], collections: Sequence[int]) -> None:
-    """Have questions reduced and their words counted by one statement each, so that every part of a search finds them
-    in memory. Raises: DatabaseError."""
+    """Prefetch the questions' lexemes and document frequencies into the cache, one query each.
+
+    Raises: DatabaseError.
+    """
     wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *words_in(text)))
     found = lexemes_of(list(wanted), list(by_configuration(collections)))
     frequencies_in(collections, set().union(*found.values()))
 
 
 def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What each text is reduced to in each configuration, by (configuration, text); lexemes in order."""
+    """Return the ordered lexemes of each text by (configuration, text)."""
     wanted = [(configuration, text) for configuration in configurations for text in texts]
     found = {key: lexemes for key in wanted if (lexemes := _lexemes.get(key)) is not None}
     unknown = [key for key in wanted if key not in found]
@@ -154,9 +151,7 @@ def lexemes_of(texts: Sequence[str], configurations: Sequence[str]) -> dict[tupl
 
 
 def tokens_of(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The words of the text in order, for each configuration: (configuration, word, lexemes). A stop word has no
-    lexemes.
-    """
+    """Return (configuration, word, lexemes) of the words in order; stop words have no lexemes."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT configuration, token, lexemes "
@@ -169,7 +164,7 @@ def tokens_of(text: str, configurations: Sequence[str]) -> list[tuple[str, str, 
 
 
 def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
-    """In how many passages of the collections together each lexeme occurs; those that occur in none are missing."""
+    """Return each lexeme's number of passages in the collections; lexemes without a passage are left out."""
     wanted = set(lexemes)
     states = collection_states(collections)
     if not wanted or not states:
@@ -186,7 +181,7 @@ def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[s
             )
             for pk, lexeme, frequency in cursor.fetchall():
                 fresh[pk][lexeme] = frequency
-        # Never changed, because other threads read what is kept: replaced.
+        # Cached dictionaries are replaced, never changed, because other threads read them.
         kept = [
             (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
             for state, known in zip(states, kept, strict=True)

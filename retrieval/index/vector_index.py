@@ -1,7 +1,7 @@
 """The HNSW index of one embedder's vectors.
 
-The column of vectors has no fixed width, so that two embedders can live in one table; the index is over the column cast
-to the embedder's width, restricted to its rows. A query must repeat both, to the letter, to use it.
+The column has no fixed width, so that one table stores two embedders. The index covers the column cast to the
+embedder's width, and only its rows; a query must repeat both exactly.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# Measured beside others in docs/performance.md: twice the building, and a third of the neighbours missed before.
+# Building takes twice as long as with the former values, and a third as many neighbours are missed.
 M = 24
 EF_CONSTRUCTION = 128
-# Of an element of the graph, beside its vector: its neighbours' addresses and its own head.
+# An element of the graph has its neighbours' addresses and a head beside its vector.
 _BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
@@ -30,15 +30,15 @@ def index_name(embedder: Embedder) -> str:
 
 
 def create_index(embedder: Embedder) -> None:
-    """Make the embedder's index if it has none. Cheap before the first vector, minutes after the 100,000th."""
+    """Create the embedder's index if missing: fast before the first vector, minutes after the 100,000th."""
     with connection.cursor() as cursor:
         cursor.execute(_definition(embedder))
 
 
 def build_index(embedder: Embedder) -> None:
-    """As :func:`create_index`, with the memory and the processors of the server, while others read and write.
+    """Create the index with the server's memory and processors, while others read and write.
 
-    To be called outside any transaction. What a build that was killed has left is removed first.
+    Must run outside transactions. The remains of a killed build are removed first.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
@@ -55,7 +55,7 @@ def build_index(embedder: Embedder) -> None:
             try:
                 cursor.execute(_definition(embedder, "CONCURRENTLY"))
             except OperationalError as error:
-                # Parallel workers share memory that a container may not have (/dev/shm): one process alone needs none.
+                # Parallel workers need shared memory (/dev/shm), which a container may lack; a single process does not.
                 logger.warning("The index is built without parallel workers: %s", error)
                 cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
@@ -74,8 +74,10 @@ def _definition(embedder: Embedder, how: str = "") -> str:
 
 
 def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
-    """A graph that does not fit into memory is built four times as slowly from there on. Of a server elsewhere nothing
-    is known: its own settings hold."""
+    """Return settings for building: a graph that does not fit into memory is built four times as slowly.
+
+    An external server uses its own settings.
+    """
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
     needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64
@@ -93,23 +95,21 @@ def drop_index(embedder: Embedder) -> None:
 
 
 def indexed_distance(embedder: Embedder) -> str:
-    """Cosine distance to a parameter in SQL, written as the index's expression: 0 for the same direction, 2 for the
-    opposite."""
+    """Return the cosine distance to a parameter as the index's SQL expression: 0 to 2."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
 def exact_distance() -> str:
-    """The same distance in a form that no index answers: every row is compared."""
+    """Return the cosine distance in a form without an index: every row is compared."""
     return "(vector <=> %s::halfvec)"
 
 
 def scan_settings(candidates: int) -> dict[str, str]:
-    """Settings of the database for a scan of the index that looks at so many candidates."""
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # The default of scanned tuples would starve a filter that few of a large table's rows pass.
+        # The default number of scanned tuples would starve a filter that few rows of a large table pass.
         "hnsw.max_scan_tuples": "1000000",
-        # The number of rows that pass differs by a thousand times: each scan is planned for its own filters.
+        # The number of passing rows varies by a factor of a thousand, so each scan is planned for its own filters.
         "plan_cache_mode": "force_custom_plan",
     }

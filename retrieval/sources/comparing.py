@@ -1,7 +1,6 @@
-"""What a source lists is compared with what it held the last time, and what differs is read.
+"""Compare the items of a source with the stored ones, and read the differences.
 
-The rows of the items say what the run with this number did. A worker that goes on with the run of a dead one does
-nothing twice, and removes nothing before everything was listed.
+The items' rows record the work of a run, so a worker that continues a dead worker's run repeats no item.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
 )
 
-# Names in the log of a run; its numbers count all items.
+# The log of a run names at most this many items; its numbers count all.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -48,8 +47,9 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "he
 
 
 class Tally:
-    """How many items were seen, by what became of them; it begins with what earlier attempts at the run have done.
-    ``details`` name the first items that are new, gone, held, failed or left out.
+    """The counts of a run's items by outcome, earlier attempts included.
+
+    ``details`` name the first items that are new, gone, kept back, failed or left out.
     """
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
@@ -76,9 +76,7 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Keep the last of several runs in a row that found nothing new: a source that is read every minute would soon list
-    nothing else.
-    """
+    """Keep only the last of several runs without changes, and at most RUNS_KEPT: some sources run every minute."""
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
     news = [
@@ -89,19 +87,16 @@ def forget_old_runs(run: SourceRun) -> None:
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
 
 
-# Of the documents of a source. A larger share is removed only when somebody has agreed.
+# A larger share of a source's documents is removed only with consent.
 LARGEST_SHARE = 0.2
 
 
 def _is_too_much(gone: int, total: int) -> bool:
-    """Whether so many of all documents are kept until somebody agrees: all of them, or several that are more than
-    LARGEST_SHARE.
-    """
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
 def check_content(data: bytes, name: str) -> None:
-    """Raises: ItemRejected for an empty file, and for a format that is not read."""
+    """Raise ItemRejected for an empty file or an unknown format."""
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
@@ -114,29 +109,29 @@ def check_content(data: bytes, name: str) -> None:
 
 
 def known_formats() -> str:
-    """A hash of what decides whether a file is rejected. Rejected files are read again once it differs."""
+    """Return a hash of the rules for rejecting files. When it changes, rejected files are read again."""
     names = sorted(each.media_type for each in formats.read_formats())
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# Together less than a task may take. Then the run is handed back, and goes on where it was.
+# The sum is less than a task's time limit. Then the run is handed back, and continued later.
 LISTING_SECONDS = 8 * 60.0
-# More are not listed and compared within that time.
+# More items cannot be listed and compared within that time.
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
-# After so many items in a row that did not answer, the source is away.
+# The source is unavailable after this many unanswered items in a row.
 SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
 class TimeIsUp(RagsiteError):
-    """The time of this attempt is over; the next attempt does the rest."""
+    """An error: the time of this attempt is over; the next attempt does the rest."""
 
 
 class Comparison:
-    """One attempt at a run."""
+    """An attempt at a run."""
 
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
@@ -155,19 +150,17 @@ class Comparison:
         self._flushed_at = time.monotonic()
 
     def work(self, connector: Connector) -> None:
-        """Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
+        """Synchronise the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
         self._walk(connector, self._list(connector))
         self._flush()
         if connector.lists_everything:
             self._remove_gone()
         self._finish()
 
-    # What is there --------------------------------------------------------------------------------------------------
-
     def _list(self, connector: Connector) -> deque[RemoteItem]:
-        """All items, listed before any is read, so that an incomplete listing removes nothing."""
+        """Return all items, listed before any is read: an incomplete listing removes none."""
         listed = deque[RemoteItem]()
-        # Requests for pages without items, or that drip, are within the limit as well.
+        # Slow requests and pages without items also count.
         with deadline.limit(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
@@ -198,7 +191,7 @@ class Comparison:
             self._check_time()
 
     def _check_time(self) -> None:
-        # Each attempt reads something: first it only passes over what earlier attempts have done.
+        # Each attempt reads at least one item: it first passes the items of earlier attempts.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
@@ -207,17 +200,16 @@ class Comparison:
         raise TimeIsUp
 
     def _look_at(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
-        """Bring one item up to date; returns what it links to."""
         item = self._items.get(found.key)
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
-            return _links(item)
-        # A document that somebody deleted comes back.
+            return _read_links(item)
+        # A deleted document is created again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
         is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
         if item is not None and is_same and (has_all or is_rejected):
             self._keep(item)
-            return _links(item)
+            return _read_links(item)
         self._has_read = True
         try:
             fetched = connector.fetch(found, item.validators if item is not None and has_all else {})
@@ -226,7 +218,7 @@ class Comparison:
                 if item is None:
                     raise ItemFailed(_t("%s: the server says that it is unchanged, and was not asked.") % found.name)
                 self._keep(item)
-                return _links(item)
+                return _read_links(item)
             self._take(found, item, fetched)
             return fetched.links
         except ItemGone:
@@ -244,16 +236,15 @@ class Comparison:
             if reason := reason_not_to_change(self._source.collection):
                 raise SourceRefused(reason) from error
             self._fail(found, item, str(error))
-        # The items that it linked to are not gone because it cannot be read now.
-        return _links(item) if item is not None and found.key in self._present else ()
+        # An unreadable item keeps its links.
+        return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
-        """Store what was read as the item's document, unless it is none or has not changed."""
         data = fetched.data if is_wanted(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # It now leads elsewhere, or the patterns no longer let it through.
+            # The item leads elsewhere now, or the patterns exclude it.
             self._present.discard(found.key)
             return
         content_hash = hashlib.sha256(data).hexdigest() if data is not None else ""
@@ -288,7 +279,7 @@ class Comparison:
         self._tally.count(outcome, found.name, fetched.reason)
 
     def _new_name(self, found: RemoteItem, fetched: Fetched) -> str:
-        """A name for the item's document, from those of the source and the item, and unique among the items."""
+        """Return a unique name for the item's document, below the source's name. Raises: ItemRejected if too long."""
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -298,7 +289,6 @@ class Comparison:
         return name
 
     def _fail(self, found: RemoteItem, item: SourceItem | None, error: str, *, is_rejected: bool = False) -> None:
-        """Note why the item could not be read. Its document, if it has one, stays as it was."""
         self._tally.count(Outcome.FAILED, found.name, error)
         if not self._is_real:
             return
@@ -316,7 +306,6 @@ class Comparison:
         item.save()
 
     def _keep(self, item: SourceItem) -> None:
-        """Count an item that has not changed."""
         if item.is_rejected:
             self._tally.count(Outcome.FAILED, item.key, item.error)
         else:
@@ -349,7 +338,6 @@ class Comparison:
             forget_old_runs(self._run)
 
     def _remove_gone(self) -> None:
-        """Remove the items that are gone, with their documents, but hold those that are too many at once."""
         gone = [item for key, item in self._items.items() if key not in self._present]
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
@@ -372,7 +360,7 @@ class Comparison:
             item.delete()
 
 
-def _links(item: SourceItem) -> Iterator[RemoteItem]:
+def _read_links(item: SourceItem) -> Iterator[RemoteItem]:
     return (RemoteItem(**link) for link in item.links)
 
 

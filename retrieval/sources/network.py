@@ -1,4 +1,4 @@
-"""Requests to other machines; to machines inside the site's own network only if a setting names them."""
+"""Requests to other machines; machines inside the site's own network need a setting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from retrieval.text.encodings import codec_of, encoding_of_xml
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Raises: ValueError for what is no XML."""
+    """Parse XML without entities and network access. Raises: ValueError if it is not XML."""
     encoding = encoding_of_xml(data)
     parser = etree.XMLParser(
         encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
@@ -51,27 +51,27 @@ def parse_xml(data: bytes) -> etree._Element:
 
 
 def children(element: etree._Element, name: str) -> list[etree._Element]:
-    """Elements below with this name, in any namespace."""
+    """Return all descendants with this name, in any namespace."""
     return list(element.iterfind(f".//{{*}}{name}"))
 
 
 def text_of(element: etree._Element, name: str) -> str:
-    """The text of the first element below with this name, in any namespace; empty without one."""
+    """Return the text of the first descendant with this name, in any namespace; empty if none."""
     return (element.findtext(f".//{{*}}{name}") or "").strip()
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# Addresses of IPv6 that lead to an IPv4 address, which stands in their last 32 bits: compatible (RFC 4291, 2.5.5.1),
-# mapped (2.5.5.2), translated (RFC 2765), behind a translator (RFC 6052).
+# These IPv6 addresses contain an IPv4 address in their last 32 bits: compatible (RFC 4291, 2.5.5.1), mapped (2.5.5.2),
+# translated (RFC 2765), behind a translator (RFC 6052).
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-# All others that the internet routes (RFC 4291, 2.4); the library counts the former site-local ones as global.
+# The internet routes only these others (RFC 4291, 2.4); the library counts the former site-local ones as global.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """The addresses of ``host``. Connect to these alone: another lookup of the name may give another machine.
+    """Return the addresses of ``host``. Connect only to them: another lookup may return another machine.
 
-    Raises: AddressRefused when one of them is not allowed, SourceUnavailable when there is none.
+    Raises: AddressRefused if an address is not allowed, SourceUnavailable if there is none.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -88,7 +88,7 @@ def _is_allowed(host: str, address: Address) -> bool:
     if _is_public(address):
         return True
     allowed = [name.lower() for name in settings.SOURCE_PRIVATE_HOSTS]
-    return host.lower() in allowed or any(address in network for network in map(_as_network, allowed) if network)
+    return host.lower() in allowed or any(address in network for network in map(_parse_network, allowed) if network)
 
 
 def _is_public(address: Address) -> bool:
@@ -101,7 +101,7 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _as_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+def _parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -112,7 +112,7 @@ _EXTENDED_NAME = re.compile(r"\bfilename\*\s*=\s*\"?([\w-]{1,40})'[^']{0,40}'([^
 _NAME = re.compile(r"\bfilename\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;]+))", re.I)
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 USER_AGENT = "Ragsite"
-# Limit of one request with its redirects and their bodies.
+# This limits a request with its redirects and their bodies.
 REQUEST_SECONDS = 120.0
 MOST_REDIRECTS = 5
 LONGEST_PAUSE = timedelta(hours=1)
@@ -121,7 +121,7 @@ _BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """``url`` is where the answer came from, after redirects; ``headers`` have names in lower case."""
+    """An answer. ``url`` is its address after redirects; the names of ``headers`` are in lower case."""
 
     url: str
     status: int
@@ -134,13 +134,13 @@ class Response:
 
     @property
     def charset(self) -> str:
-        """The label of its encoding, as the server names it; empty if it names none."""
+        """The server's label of the encoding; may be empty."""
         found = re.search(r"charset=[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.I)
         return found[1] if found else ""
 
     @property
     def filename(self) -> str:
-        """The name in Content-Disposition (RFC 6266), without folders; empty if there is none."""
+        """The name in Content-Disposition (RFC 6266), without folders; may be empty."""
         said = self.headers.get("content-disposition", "")
         if extended := _EXTENDED_NAME.search(said):
             name = unquote(extended[2], codec_of(extended[1]) or "utf-8", "replace")
@@ -148,13 +148,13 @@ class Response:
             found = _NAME.search(said)
             name = re.sub(r"\\(.)", r"\1", found[1] or found[2]) if found else ""
             with suppress(UnicodeError):
-                # Browsers read the bytes as UTF-8; the client took them for Latin-1.
+                # Browsers read the bytes as UTF-8; the client read them as Latin-1.
                 name = name.encode("latin-1").decode()
         return "".join(filter(str.isprintable, name.replace("\\", "/").rpartition("/")[2])).strip()
 
     @property
     def text_body(self) -> bytes:
-        """The body; of a text, in UTF-8 with a mark, as its encoding is only in the headers."""
+        """The body; text is in UTF-8 with a mark, because its encoding is only in the headers."""
         codec, head = codec_of(self.charset), self.body[:1024].lower()
         is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
         is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
@@ -164,8 +164,9 @@ class Response:
 
     @property
     def validators(self) -> dict[str, str]:
-        """The header of the next conditional request. With an ETag, the date is left out: a server that weighs both
-        misses a change within the same second.
+        """The header of the next conditional request.
+
+        The date is left out if there is an ETag: a server that compares both misses a change within the same second.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):
@@ -178,7 +179,7 @@ class Response:
 
 
 class Client:
-    """Sends ``headers`` and the account with every request to ``origin`` and with no other."""
+    """An HTTP client that sends ``headers`` and the account only to ``origin``."""
 
     def __init__(
         self,
@@ -219,10 +220,10 @@ class Client:
         redirects: int = MOST_REDIRECTS,
         most_bytes: int = 0,
     ) -> Response:
-        """The answer, whatever its status. With ``redirects`` 0, a redirect is the answer.
+        """Return the answer of any status; a redirect itself if ``redirects`` is 0.
 
-        Raises: SourceUnavailable without an answer in time; ItemRejected for one larger than ``most_bytes``, by default
-        what a document may be; AddressRefused.
+        ``most_bytes`` limits the answer, by default as a document. Raises: SourceUnavailable without an answer in time;
+        ItemRejected if it is too large; AddressRefused.
         """
         with deadline.limit(self._request_seconds):
             for _hop in range(redirects + 1):
@@ -256,22 +257,22 @@ class Client:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
                 lower = {name.lower(): value for name, value in answer.headers.items()}
-                # Each of them may speak to another robot.
+                # Each header may address another robot.
                 lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:
-            raise SourceUnavailable(_t("%s does not answer in time.") % _host(url)) from error
+            raise SourceUnavailable(_t("%s does not answer in time.") % _read_host(url)) from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise SourceUnavailable(
                 _t("%(host)s cannot be reached: %(why)s.")
-                % {"host": _host(url), "why": str(error) or type(error).__name__}
+                % {"host": _read_host(url), "why": str(error) or type(error).__name__}
             ) from error
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
             raise ItemFailed(_t("%s is not a web address.") % url[:300]) from error
 
 
 class HttpConnector(Connector):
-    """A source that is asked over HTTP, with one client while it is read."""
+    """A source read over HTTP, with one client."""
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
@@ -292,7 +293,7 @@ class HttpConnector(Connector):
 
 
 def as_fetched(response: Response, name: str) -> Fetched | None:
-    """Raises: as :func:`check_item`."""
+    """Return the item; None if unchanged. Raises the errors of :func:`check_item`."""
     check_item(response, name)
     if response.is_unchanged:
         return None
@@ -301,25 +302,25 @@ def as_fetched(response: Response, name: str) -> Fetched | None:
 
 
 def check_item(response: Response, name: str) -> None:
-    """Raises: ItemGone, ItemFailed, SourceUnavailable, unless the answer is the item, or says that it is unchanged."""
+    """Raise ItemGone, ItemFailed or SourceUnavailable, unless the answer is the item or says that it is unchanged."""
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise ItemGone(name)
     if response.status in _BUSY:
-        raise SourceUnavailable(_t("%s asks to wait.") % _host(response.url), _pause(response))
+        raise SourceUnavailable(_t("%s asks to wait.") % _read_host(response.url), _read_pause(response))
     if not (200 <= response.status < 300 or response.is_unchanged):
         raise ItemFailed(_t("%(name)s: the server answered %(status)d.") % {"name": name, "status": response.status})
 
 
 def check_listing(response: Response) -> None:
-    """Raises: SourceRefused for wrong credentials and addresses, SourceUnavailable for what may pass."""
-    host = _host(response.url)
+    """Raise SourceRefused for wrong credentials and addresses, SourceUnavailable for temporary errors."""
+    host = _read_host(response.url)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SourceRefused(
             _t("%(host)s refused the user name or the password (%(status)d).")
             % {"host": host, "status": response.status}
         )
     if response.status in _BUSY:
-        raise SourceUnavailable(_t("%s asks to wait.") % host, _pause(response))
+        raise SourceUnavailable(_t("%s asks to wait.") % host, _read_pause(response))
     if response.status >= 500:
         raise SourceUnavailable(_t("%(host)s answered %(status)d.") % {"host": host, "status": response.status})
     if not (200 <= response.status < 300 or response.is_unchanged):
@@ -329,25 +330,22 @@ def check_listing(response: Response) -> None:
 
 
 def check_progress(seen: set[str], keys: Collection[str]) -> None:
-    """Adds the keys of a page that another one follows to ``seen``.
-
-    Raises: SourceRefused where none of them is new: the page is empty or a repetition.
-    """
+    """Add a page's keys to ``seen``. Raises: SourceRefused if none is new: the page is empty or repeated."""
     if seen.issuperset(keys):
         raise SourceRefused(_t("The listing does not end: a page is empty or was repeated."))
     seen.update(keys)
 
 
 def join(base: str, link: str) -> str:
-    """Raises: ItemFailed for what is no address."""
+    """Return the absolute address of a link. Raises: ItemFailed if it is not an address."""
     try:
         return str(httpx2.URL(base).join(link))
     except (httpx2.InvalidURL, ValueError) as error:
         raise ItemFailed(_t("%s is not a web address.") % link[:300]) from error
 
 
-def _pause(response: Response) -> timedelta:
-    """The pause that the server asks for, between 10 seconds and LONGEST_PAUSE; a minute if it names none."""
+def _read_pause(response: Response) -> timedelta:
+    """Return the server's pause, from 10 seconds to LONGEST_PAUSE; a minute by default."""
     asked = response.headers.get("retry-after", "")
     try:
         pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()
@@ -356,5 +354,5 @@ def _pause(response: Response) -> timedelta:
     return min(max(pause, timedelta(seconds=10)), LONGEST_PAUSE)
 
 
-def _host(url: str) -> str:
+def _read_host(url: str) -> str:
     return httpx2.URL(url).host

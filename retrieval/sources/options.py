@@ -1,4 +1,4 @@
-"""Options of sources as forms."""
+"""Forms for the options of sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from retrieval.sources.protocol import AddressRefused, Connector, SourceRefused,
 
 
 class LinesField(forms.CharField):
-    """Several values, one a line."""
+    """A field for several values, one a line."""
 
     widget = forms.Textarea(attrs={"rows": 3})
 
@@ -41,10 +41,9 @@ class LinesField(forms.CharField):
 
 
 def check_server(server: str) -> None:
-    """A validator of what the site will ask: an address, or the name of a machine. One that cannot be found now may be
-    there at the first run.
+    """Raise ValidationError for an address or host inside the site's network that no setting allows.
 
-    Raises: ValidationError for one inside the site's own network that no setting allows.
+    An unknown host is valid, because it may exist at the first run.
     """
     try:
         resolve(urlsplit(server).hostname or server, 443)
@@ -55,8 +54,9 @@ def check_server(server: str) -> None:
 
 
 class AddressField(forms.URLField):
-    """An http or https address without a password in it: addresses are shown. Without ``is_asked``, only readers use
-    the address, and it may be anywhere.
+    """A field for an http or https address without a password, because addresses are shown.
+
+    If ``is_asked`` is false, only readers use the address, and it may be anywhere.
     """
 
     def __init__(self, *, is_asked: bool = True, **kwargs: Any) -> None:
@@ -77,7 +77,7 @@ SECRET_HELP = _(
 
 
 class SecretField(forms.CharField):
-    """A secret, stored encrypted and never shown. An empty value keeps the stored one, for the same server."""
+    """A field for a secret, stored encrypted and never shown. An empty value keeps the secret of the same server."""
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
@@ -87,7 +87,6 @@ class SecretField(forms.CharField):
 
 
 def warn_of_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
-    """Say on the next page that saving the row removed its secret."""
     if row.was_secret_removed:
         messages.warning(request, _t("The server changed, so the stored secret was removed. Enter it again."))
 
@@ -101,7 +100,6 @@ class Options(forms.Form):
     exclude = LinesField(label=_("Not"), required=False, help_text=_("Patterns of names to leave out, one per line."))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """With a kind's own options before those that several kinds have."""
         super().__init__(*args, **kwargs)
         shared = {"base_url", "username", "password", "include", "exclude"}
         self.order_fields([name for name in self.fields if name not in shared])
@@ -122,7 +120,7 @@ class Readable(forms.Form):
 
 
 def store_options(source: Source, kind: type[Connector], options: Mapping[str, Any]) -> None:
-    """Put options that were read on the source. A kind has at most one secret; an empty one stays as it is stored."""
+    """Store cleaned options on the source. A kind has at most one secret; an empty one keeps the stored secret."""
     names = {name for name, field in kind.form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     if given:
@@ -131,11 +129,11 @@ def store_options(source: Source, kind: type[Connector], options: Mapping[str, A
 
 
 def all_options(source: Source) -> dict[str, Any]:
-    """The options, with decrypted secrets. Raises: SourceRefused if they cannot be decrypted."""
-    return {**source.options, **_secrets(source)}
+    """Return the options with decrypted secrets. Raises: SourceRefused if decryption fails."""
+    return {**source.options, **_decrypt_secrets(source)}
 
 
-def _secrets(source: Source) -> dict[str, str]:
+def _decrypt_secrets(source: Source) -> dict[str, str]:
     if not source.secret:
         return {}
     try:
@@ -146,13 +144,13 @@ def _secrets(source: Source) -> dict[str, str]:
 
 
 def is_wanted(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether the patterns let the item through, and it is no litter; `*` stands for any characters, `/` included."""
+    """Return whether the patterns allow the item, and it is not litter; `*` also matches `/`."""
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
     return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
-# Keeps the keys that a document has of its own.
+# A document's own keys stay.
 _GIVE = """
     WITH RECURSIVE family AS (
         SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s
@@ -166,9 +164,9 @@ _GIVE = """
 
 
 def save_source(source: Source) -> None:
-    """Save the source, and give its documents its metadata if they have changed.
+    """Save the source, and copy changed metadata to its documents.
 
-    Raises: DocumentRejected when the collection's documents may not be changed.
+    Raises: DocumentRejected if the collection's documents may not be changed.
     """
     with transaction.atomic():
         is_new = source.pk is None
@@ -181,6 +179,6 @@ def save_source(source: Source) -> None:
 
 
 def current_metadata(source: Source) -> dict[str, Any]:
-    """The stored metadata. The row is locked until the transaction ends: documents added meanwhile get the new ones."""
+    """Return the stored metadata and lock the row: documents added meanwhile get the new metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

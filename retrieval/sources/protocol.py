@@ -1,4 +1,4 @@
-"""What every kind of source can do, and what may go wrong with one."""
+"""The interface of all kinds of sources, and their errors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ from core.exceptions import RagsiteError
 
 
 class SourceRefused(RagsiteError):
-    """The source cannot be synchronised as it is configured. For the admin; trying again will not help."""
+    """The source cannot be synchronised as configured. The message is for the admin; a retry will not help."""
 
 
 class AddressRefused(SourceRefused):
-    """An address inside the site's own network, which no setting allows."""
+    """An address is inside the site's own network, and no setting allows it."""
 
 
 class SourceUnavailable(RagsiteError):
-    """The source does not answer at the moment. For the admin.
-
-    The run is tried again, after ``pause`` if one is given.
-    """
+    """The source does not answer now. The run is tried again, after ``pause`` if given."""
 
     def __init__(self, message: str, pause: timedelta | None = None) -> None:
         super().__init__(message)
@@ -34,24 +31,24 @@ class SourceUnavailable(RagsiteError):
 
 
 class ItemFailed(RagsiteError):
-    """One item could not be read; the others are. For the admin."""
+    """One item could not be read. The message is for the admin."""
 
 
 class ItemRejected(ItemFailed):
-    """An item that cannot become a document. It is read again only after it has changed."""
+    """The item cannot become a document. It is read again only after a change."""
 
 
 class ItemGone(RagsiteError):
-    """An item that was listed, or linked to, is not there."""
+    """An item that was listed or linked does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteItem:
-    """An item that a source lists.
+    """An item listed by a source.
 
-    ``key`` identifies it for good. ``name`` is a path: its ending shows the format, and patterns are matched with it.
-    The same ``fingerprint`` means the same content; an item without one is asked for in each run. An item with
-    ``is_entry`` is followed whatever the patterns say. ``depth`` is the number of links that lead to it.
+    ``key`` never changes. ``name`` is a path, which shows the format and is matched by patterns, unless ``is_entry``.
+    The same ``fingerprint`` means the same content; an empty one is requested in each run. ``depth`` is the number of
+    links to it.
     """
 
     key: str
@@ -65,8 +62,10 @@ class RemoteItem:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The content of an item. Without ``data``, the item is no document, and only its ``links`` are followed; a run
-    names it with the ``reason``, if there is one. ``name`` replaces the item's name if the content has another one.
+    """The content of an item.
+
+    An item without ``data`` is not a document; only its ``links`` are followed, and the run shows a ``reason``.
+    ``name`` replaces the item's name.
     """
 
     data: bytes | None
@@ -77,9 +76,9 @@ class Fetched:
 
 
 class Connector:
-    """A kind of source, and an open connection to a source of that kind: used in a `with`, by one thread.
+    """A kind of source, and an open connection to such a source, used in a `with` by one thread.
 
-    ``form`` has the fields of its options. ``options`` are their values, secrets included. ``number`` is the source's.
+    ``options`` are the values of ``form``'s fields, secrets included. ``number`` is the source's id.
     """
 
     name: str
@@ -98,19 +97,19 @@ class Connector:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close what was opened."""
+        """Close the connection."""
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """All items of the source. Raises: SourceRefused, SourceUnavailable."""
+        """Yield all items of the source. Raises: SourceRefused, SourceUnavailable."""
         raise NotImplementedError
 
     def address_of(self, name: str) -> str:
-        """The address at which readers find the file; empty if the options name none."""
+        """Return the address at which readers find the file; empty if the options have none."""
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
-        """What the item holds; None if the server says that it has not changed since it sent ``validators``.
+        """Return the item's content; None if it has not changed since the server sent ``validators``.
 
         Raises: ItemFailed, ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
         """

@@ -25,7 +25,7 @@ class SourceState(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``active`` is the run under way, a preview too; ``last`` the newest that has ended and was no preview."""
+    """A source's state. ``active`` is the current run or preview; ``last`` the newest ended run, no preview."""
 
     state: SourceState
     active: SourceRun | None
@@ -37,7 +37,7 @@ def standing_of(source: Source) -> Standing:
 
 
 def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, Standing]:
-    """The standing of each source by its id, in three queries for any number of sources."""
+    """Return the state of each source by id, in three queries."""
     newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
     active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
     ended = newest.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)
@@ -46,11 +46,11 @@ def standings_of(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[in
     standings = {}
     for source in sources:
         runs = active.get(source.pk), last.get(source.pk)
-        standings[source.pk] = Standing(_state(source, *runs, success.get(source.pk)), *runs)
+        standings[source.pk] = Standing(_find_state(source, *runs, success.get(source.pk)), *runs)
     return standings
 
 
-def _state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
+def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None, success: object) -> SourceState:
     if source.is_paused:
         return SourceState.PAUSED
     if active is not None and not active.is_preview and not active.error:
@@ -67,6 +67,5 @@ def _state(source: Source, active: SourceRun | None, last: SourceRun | None, suc
 
 
 def count_states() -> dict[str, int]:
-    """How many sources are in each state."""
     states = [standing.state for standing in standings_of(Source.objects.all()).values()]
     return {state.value: states.count(state) for state in SourceState}

@@ -1,4 +1,4 @@
-"""Runs of sources: asked for, leased, attempted, and ended or tried again. What one does is in ``comparing``."""
+"""Request, lease and attempt runs of sources, and end or retry them. ``comparing`` does the work of a run."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 logger = logging.getLogger(__name__)
 
 SITE_AWAITED = timedelta(minutes=1)
-# Runs on the whole site: each takes a slot of a worker, which documents need as well.
+# At most this many runs are active on the whole site: each takes a slot of a worker, which documents need.
 AT_ONCE = 1
 TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
 
 
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
-    """The run, after one attempt; None when there was nothing to lease.
+    """Attempt the run once and return it; None if it could not be leased.
 
-    With ``takes_turns``, which a worker asks for, the run waits while AT_ONCE others are under way. Whatever
-    goes wrong is on the row afterwards: FAILED when another attempt cannot help, else WAITING with the time of the next
-    one.
+    If ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored: FAILED if a retry cannot help,
+    else WAITING with the time of the next attempt.
     """
     run = _lease_in_turn(run_id) if takes_turns else _lease(run_id)
     if run is None:
@@ -72,7 +71,7 @@ def _lease(run_id: int) -> SourceRun | None:
 def _lease_in_turn(run_id: int) -> SourceRun | None:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Without the lock, two workers could both count before either leases.
+            # The lock stops two workers from counting before either leases.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
@@ -94,13 +93,13 @@ def _attempt(run: SourceRun) -> None:
 
 
 class RunRefused(RagsiteError):
-    """The run cannot begin now. The sentence is for the person who asked for it."""
+    """The run cannot begin now. The message is for the person who requested it."""
 
 
 def request_run(
     source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
 ) -> SourceRun:
-    """Queue a run for a worker. Raises: RunRefused while another one is under way."""
+    """Queue a run for a worker. Raises: RunRefused if another run is active."""
     try:
         with transaction.atomic():
             run = SourceRun.objects.create(source=source, is_preview=is_preview, may_remove=may_remove)
@@ -116,7 +115,7 @@ def request_run(
 
 
 def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
-    """As :func:`request_run`, with an entry in the audit log."""
+    """Queue a run as :func:`request_run` does, and write an entry in the audit log."""
     with transaction.atomic():
         run = request_run(source, is_preview=is_preview, may_remove=may_remove)
         action = (
@@ -127,7 +126,7 @@ def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = Fals
 
 
 def request_due() -> int:
-    """Request a run of every source whose time has come; returns how many."""
+    """Request a run of every due source; return the number of runs."""
     now = timezone.now()
     due = Source.objects.filter(Q(next_run_at=None) | Q(next_run_at__lte=now), is_paused=False, interval_minutes__gt=0)
     requested = 0
@@ -136,7 +135,7 @@ def request_due() -> int:
             request_run(source)
             requested += 1
         except RunRefused:
-            # Somebody was quicker.
+            # Another process requested a run first.
             continue
     return requested
 
@@ -156,16 +155,15 @@ def resume(source: Source) -> None:
 
 
 def stop(source: Source) -> None:
-    """End the run that is under way; its worker finds that it has lost the lease."""
+    """End the active run; its worker then notices the lost lease."""
     active = source.runs.filter(status__in=SourceRun.ACTIVE)
     active.update(status=SourceRun.Status.STOPPED, lease=None, retry_at=None, finished_at=timezone.now())
 
 
 def delete(source: Source, *, with_documents: bool) -> int:
-    """Delete the source, and with ``with_documents`` what came from it; returns how many documents went.
+    """Delete the source, and its documents if ``with_documents``; return the number of deleted documents.
 
-    Those that stay are as if they had been uploaded. Raises: DocumentRejected when the collection's documents may not
-    be changed.
+    Other documents stay like uploads. Raises: DocumentRejected if the collection's documents may not be changed.
     """
     removed = 0
     with transaction.atomic():
@@ -180,11 +178,11 @@ def delete(source: Source, *, with_documents: bool) -> int:
 
 
 def finish_in_process(run: SourceRun) -> SourceRun:
-    """Attempt the run in this process until it ends or an attempt fails; returns the run."""
+    """Attempt the run in this process until it ends or an attempt fails; return the run."""
     while True:
         before = run.attempts
         attempted = sync(run.pk)
         run.refresh_from_db()
-        # A run that was handed back for lack of time goes on; a failed one waits for its next attempt.
+        # A run that was handed back for lack of time continues; a failed run waits for its next attempt.
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

@@ -1,4 +1,4 @@
-"""One page of the web, fetched once because somebody gave its address."""
+"""Fetch one web page by an address that a person gave."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from retrieval.sources.network import Client, Response
 from retrieval.sources.options import AddressField
 from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
 
-# A person waits for it.
+# A person waits for the page.
 PAGE_SECONDS = 30.0
 _CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
 _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 def address_in(text: str) -> str:
-    """``text`` if it is one web address and nothing else; else empty."""
+    """Return ``text`` if it is exactly one web address; else empty."""
     address = text.strip()
     is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))
     return address if is_alone else ""
@@ -43,10 +43,10 @@ def submit_page(
 ) -> Submission:
     """Fetch the page at ``address`` and submit it as an uploaded file, with its address as its URL.
 
-    It is named as a website's pages are, after its host. Its robots.txt is not asked: a person wants this one page.
-    ``options`` and ``known`` are those of ``submit_upload``. Raises: DocumentRejected.
+    Its name is its host and path. Its robots.txt is ignored: a person wants this page. ``options`` and ``known`` are as
+    in ``submit_upload``. Raises: DocumentRejected.
     """
-    # Nothing is asked of this connection while the page is awaited.
+    # The connection is not needed while the page is fetched.
     if not connection.in_atomic_block:
         connection.close()
     response = _fetch(address)
@@ -65,7 +65,7 @@ def submit_page(
 
 
 def _fetch(address: str) -> Response:
-    """Raises: DocumentRejected, with a sentence for each thing that can go wrong."""
+    """Fetch the page. Raises: DocumentRejected, with a sentence for each error."""
     try:
         address = AddressField().clean(address)
         with Client(address, request_seconds=PAGE_SECONDS) as client:

@@ -1,4 +1,4 @@
-"""Questions that a table answers: read, computed over all its rows, and shown with the rows it rests on."""
+"""Answer questions from tables: read the question, compute over all rows, and show the relevant rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def answer_from_tables(
     nearness_in: Callable[[KnownTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
-    """Return a computed value, or else the rows that match; None if the question is not clearly about a table.
+    """Return a computed value, or else the matching rows; None if the question is not clearly about a table.
 
-    ``candidates`` come from ``find_candidates``. The first one that answers counts. The result is worded in
-    ``language``; questions are read in English and Dutch.
+    The first of ``candidates`` that answers counts. Questions are read in English and Dutch; the result is in
+    ``language``.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -60,8 +60,7 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, nearness_in: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """The rows that the question names, of the table that a passage is from, without a claim; None where it is from no
-    table, and where the question chooses no part of its rows."""
+    """Return the rows of the passage's table that the question names; None if it selects no part of the rows."""
     table = load_table_of(passage, question)
     if table is None:
         return None
@@ -77,19 +76,18 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _show(reading, computed, table, language) if computed is not None else None
 
 
-# Of rows that are shown without a claim, all columns are shown where nothing says which are asked for, unless these
-# are many.
+# If no columns are asked for, matching rows show all columns, unless rows and columns exceed these limits.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _show(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
-    """The result with the places of its cells; None when the document is read again at this moment."""
+    """Return the result with the offsets of its cells; None while the document is read again."""
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
-    names, targets = _columns_shown(reading, computed, known)
+    names, targets = _choose_columns(reading, computed, known)
     columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
-    rows = _result_rows([row.ordinal for row in computed.rows], columns, known, table)
+    rows = _build_rows([row.ordinal for row in computed.rows], columns, known, table)
     is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
@@ -124,8 +122,7 @@ def _show(reading: TableReading, computed: Computed, known: KnownTable, language
     )
 
 
-def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
-    """The columns that name a row, and those that were asked for."""
+def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
     subject = known.subject if known.subject is not None else 0
     if computed.operation is Operation.ROWS:
         targets = [reading.order] if reading.order is not None else []
@@ -153,7 +150,7 @@ def _columns_shown(reading: TableReading, computed: Computed, known: KnownTable)
 def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
     """Return the condition in words, such as "category = pump".
 
-    ``is_part`` replaces "=" by "contains": the condition's words are only a part of some cell that meets it.
+    ``is_part`` writes "contains" for "=", if the words are only part of a matching cell.
     """
     name = show_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")
@@ -170,16 +167,15 @@ def describe(condition: Condition, known: KnownTable, language: str, *, is_part:
     return f"{name} {'≠' if condition.is_negated else sign} {shown}"
 
 
-def _result_rows(
+def _build_rows(
     ordinals: Sequence[int], columns: Sequence[int], known: KnownTable, table: Table
 ) -> tuple[ResultRow, ...]:
-    """The rows, in the order of their ordinals as given."""
     stored = {row.ordinal: row for row in table.rows.filter(ordinal__in=ordinals)}
     rows = [stored[ordinal] for ordinal in ordinals if ordinal in stored]
     if not rows:
         return ()
     text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
-    chunks = _chunks_of(rows, table.document_id)
+    chunks = _find_chunks(rows, table.document_id)
     return tuple(
         ResultRow(
             chunks.get(row.pk, 0),
@@ -194,8 +190,7 @@ def _result_rows(
     )
 
 
-def _chunks_of(rows: Sequence[TableRow], document_id: int) -> dict[int, int]:
-    """The passage that each row begins in."""
+def _find_chunks(rows: Sequence[TableRow], document_id: int) -> dict[int, int]:
     holding = reduce(or_, (Q(start__lte=row.start, end__gt=row.start) for row in rows))
     places = Chunk.objects.filter(holding, document=document_id).order_by("start").values_list("pk", "start", "end")
     return {row.pk: pk for pk, start, end in places for row in rows if start <= row.start < end}

@@ -1,6 +1,6 @@
-"""The part of a table that is shown for a question: filtered and sorted rows, and the columns that matter. PURE.
+"""Choose the part of a table to show for a question: rows, their order, and columns. PURE.
 
-The part is no claim: rows that fit the question come first, then rows that share most words with it.
+Rows that fit the question come first, then rows that share most words with it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,24 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# A table of at most WHOLE_ROWS rows is shown whole, and all rows that fit are shown if they are at most MOST_FITTING.
+# A table of at most WHOLE_ROWS rows is shown whole; at most MOST_FITTING fitting rows are all shown.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
-# If at most this many rows fit, the rows nearest to them in the table are shown with them.
+# If at most this many rows fit, their neighbours are shown, too.
 _FEW = 3
-# Rows of longer tables are not scored by their words.
 _MOST_SCORED = 1_000
 
 Nearness = Callable[[str, Sequence[int]], Sequence[float]]
-"""How near in meaning each of these columns is to a text; higher is nearer."""
+"""Returns the nearness in meaning of each column to a text; higher is nearer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableChoice:
-    """The part of a table that is shown for a question.
+    """The part of a table to show for a question.
 
-    ``rows`` are the rows shown: as many of the ``matched`` rows that meet the ``conditions`` as there is room for, then
-    others. They are sorted by the column ``order``, highest first, or lowest first with ``is_least``; None is another
-    order.
+    ``rows`` begin with the ``matched`` rows, and are sorted by the column ``order``, highest first unless ``is_least``;
+    None is another order.
     """
 
     columns: tuple[int, ...]
@@ -51,10 +49,7 @@ class TableChoice:
 
 
 def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
-    """Return the part of the table to show for the question.
-
-    ``near_rows`` are the ordinals of rows that a search found, best first.
-    """
+    """Return the part of the table to show. ``near_rows`` are ordinals of rows from a search, best first."""
     is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
     rows = [row for row in _load_rows(reading, table) if row.is_of_data]
@@ -67,7 +62,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
     if reading.order is not None and any(
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
-        reading = replace(reading, order=None)  # a cell that cannot be compared may be the highest
+        reading = replace(reading, order=None)  # A cell that cannot be compared may be the highest.
     scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
@@ -93,10 +88,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
 
 
 def weigh_names(question: str, table: KnownTable) -> float:
-    """Return how surely the question is about the table, by the names in the question.
-
-    A cell or a column that it names weighs 1, words of the table's caption weigh 0.5.
-    """
+    """Return how likely the question is about the table: 1 for each named cell or column, 0.5 for caption words."""
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
     for span in link(question, table, partly=True) or []:
@@ -107,7 +99,7 @@ def weigh_names(question: str, table: KnownTable) -> float:
 def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
     """Return the certain reading of the question, or else a reading of the columns and cells that it names.
 
-    An extreme that names no column ranks by the column that is nearest in meaning.
+    An extreme without a column ranks by the column nearest in meaning.
     """
 
     years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
@@ -116,7 +108,7 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
-            words = table.words_of_column(column)  # "2000" also picks the column incidents_00_14
+            words = table.words_of_column(column)  # The year "2000" also picks the column incidents_00_14.
             return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
 
         return max(columns, key=key)
@@ -132,9 +124,9 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
 
 
 def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
-    """Return the extreme that is asked for, and the words that describe its column.
+    """Return the extreme in the question, and the words that describe its column.
 
-    These are the words right behind the extreme if they have no meaning in the table, and otherwise its own.
+    They follow the extreme, or else are the extreme itself.
     """
     spans = link(question, table, partly=True) or []
     for at, span in enumerate(spans):
@@ -153,8 +145,6 @@ def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
 
 
 def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
-    """Return the rows sorted by the reading's column, then by score, then by their place in the table."""
-
     is_least = reading.is_least or reading.operation is Operation.LEAST
 
     def key(row: KnownRow) -> tuple[float, float, int]:
@@ -172,9 +162,9 @@ def _measure(value: CellValue) -> float | None:
 
 
 def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
-    """Return scores by ordinal: the sum of the weights of the question's words in the row; rare words weigh more.
+    """Return each row's sum of the weights of the question's words, by ordinal; rare words weigh more.
 
-    A row that the search found gains 1 divided by its rank.
+    A row from the search gains 1 divided by its rank.
     """
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
@@ -188,7 +178,6 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
 
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
-    """Return the columns that name a row, then the ones that the question names, then the nearest in meaning."""
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
     chosen = list(dict.fromkeys([*table.naming, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]

@@ -1,4 +1,4 @@
-"""A reading, computed over all rows of its table. PURE."""
+"""Compute a reading over all rows of its table. PURE."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ MOST_ROWS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """``value`` is a count, a sum or a mean, or empty; ``rows`` are those that answer, the first
-    :data:`MOST_ROWS_SHOWN` of ``matched``. ``answer`` is the column whose cells in them are the answer, else None."""
+    """The result of a computation.
+
+    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of ``matched`` rows. The cells of the column
+    ``answer`` answer, if any.
+    """
 
     operation: Operation
     value: str
@@ -26,10 +29,10 @@ class Computed:
 
 
 def compute(reading: TableReading, table: KnownTable) -> Computed | None:
-    """None when a cell that matters does not say clearly what it holds, and when no row fits, but for a count."""
+    """Return the result; None if a relevant cell is unclear, or no row fits (except for a count)."""
     if reading.operation is Operation.COMPARE:
         return _compare(reading, table)
-    rows = _matching(reading, reading.conditions, table)
+    rows = _find_matching(reading, reading.conditions, table)
     if rows is None:
         return None
     match reading.operation:
@@ -42,16 +45,17 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
         case Operation.LOOK_UP | Operation.LIST if rows:
             return _look_up(reading, rows)
     if reading.order is not None:
-        numbers = _numbers(rows, reading.order)
+        numbers = _read_numbers(rows, reading.order)
         if numbers is None:
             return None
         rows = [row for _, row in sorted(numbers, key=lambda pair: pair[0], reverse=not reading.is_least)]
     return _show(rows)
 
 
-def _matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """The rows that meet the conditions; None if that is not certain. Rows shown without a stated value are those that
-    certainly meet them.
+def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
+    """Return the rows that meet the conditions; None if that is uncertain.
+
+    If only rows are shown, uncertain rows are left out instead.
     """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
@@ -74,8 +78,10 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """The rows, if each has another value in the column that is counted; None for no rows: the number may be of
-    another unit, or the cells may list values."""
+    """Return the count, or the rows if cells of the counted column repeat or may be lists.
+
+    Return None without rows, because the number may have another unit.
+    """
     if not rows:
         return None
     count = len(rows)
@@ -86,7 +92,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         if reading.answer != table.subject and any(
             isinstance(cell, str) and len(keys_of_cell(cell)) > 2 for cell in cells
         ):
-            return _show(rows)  # cells that hold lists
+            return _show(rows)  # These cells may be lists.
         different = len({" ".join(cell.casefold().split()) if isinstance(cell, str) else cell for cell in cells})
         if different != count and not reading.is_distinct:
             return _show(rows)
@@ -94,8 +100,8 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
     return Computed(Operation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
 
 
-def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
-    """The rows that have a number there; None when a cell is filled and is no number."""
+def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
+    """Return the column's numbers with their rows; None if a filled cell is not a number."""
     found = []
     for row in rows:
         value: CellValue = row.values[column]
@@ -108,7 +114,7 @@ def _numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRo
 
 
 def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers:
         return None
     total = sum(number for number, _ in numbers)
@@ -118,12 +124,12 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | No
 
 
 def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
-    """The one row that has the most or the least; None if several have it."""
-    numbers = None if reading.order is None else _numbers(rows, reading.order)
+    """Return the row with the most or the least; None on a tie."""
+    numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
     if reading.operation is Operation.LEAST and len(numbers) < len(rows):
-        return None  # an empty number may be zero
+        return None  # An empty number may be zero.
     ends = max if reading.operation is Operation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
@@ -135,12 +141,11 @@ def _rank(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
-    """Both rows, the one that was asked for first."""
-    found = [_matching(reading, [condition], table) for condition in reading.conditions]
+    found = [_find_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None
     both = [row for rows in found for row in rows or ()]
-    numbers = _numbers(both, reading.order)
+    numbers = _read_numbers(both, reading.order)
     if numbers is None or len(numbers) != 2 or both[0] == both[1]:
         return None
     if numbers[0][0] == numbers[1][0]:

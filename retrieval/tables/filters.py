@@ -1,4 +1,4 @@
-"""Filters of a table's columns as a reader types them: ``pump``, ``=pump``, ``!=pump``, ``>=5 <9``, ``yes``. PURE."""
+"""Parse filters of a table's columns as readers type them: ``pump``, ``!=pump``, ``>=5 <9``, ``yes``. PURE."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """Return the conditions that a typed filter of the column ``at`` sets; an empty filter sets none.
-
-    Raises: ValueError.
-    """
+    """Return the conditions of a typed filter for column ``at``; none for an empty filter. Raises: ValueError."""
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
@@ -37,7 +34,6 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
 
 
 def write_filter(condition: Condition, column: Column) -> str:
-    """Return the filter that sets the condition, as a reader would type it."""
     if condition.operator == "contains":
         return condition.shown
     if condition.operator == "is":
@@ -54,7 +50,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted by a column: numbers before words if ascending, and empty cells always last."""
+    """Return the rows sorted by a column: numbers before words if ascending, empty cells always last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),
@@ -63,7 +59,6 @@ def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[Kn
 
 
 def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int | None) -> list[KnownRow]:
-    """Return the rows that meet all conditions, with the values of the conditions' columns and of ``order``."""
     columns = {condition.column for condition in conditions} | ({order} if order is not None else set())
     return [
         row

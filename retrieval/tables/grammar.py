@@ -1,7 +1,6 @@
-"""What a question asks of a table: its spans read as one operation, one answer and conditions, or not at all. PURE.
+"""Read a question's spans as one operation, one answer and conditions. PURE.
 
-Nothing is guessed: a span that has no part in the reading, or that could have two, makes it unclear, and then there is
-no reading.
+The reader does not guess: if a span has no meaning, or could have two, there is no reading.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
-# Tables shorter than this are looked up in, and not counted or ranked: they are figures in prose.
+# Shorter tables are figures in prose: they answer look-ups, but no counts or ranks.
 FEWEST_ROWS = 5
 COMPARATORS = {
     Word.ABOVE: ">",
@@ -40,7 +39,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# Before a year: it is not that year alone.
+# A year after these words is the end of a period.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
@@ -49,9 +48,8 @@ _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 class Condition:
     """A condition on the cells of one column.
 
-    ``operator`` is one of = < <= > >= between, which compare the cell's number, the same after ``year`` (``year>``),
-    which compare its year, ``is``, which compares the names in the cell, or ``contains``, which looks for folded words
-    in it. ``values`` are alternatives, or the bounds of a comparison. ``shown`` are the words of the question.
+    ``operator`` is one of = < <= > >= between, which compare numbers (or years, with the prefix ``year``), ``is``,
+    which compares names, or ``contains``. ``values`` are alternatives or bounds. ``shown`` is from the question.
     """
 
     column: int
@@ -61,13 +59,12 @@ class Condition:
     is_negated: bool = False
 
     def holds(self, value: CellValue) -> bool | None:
-        """None when the cell does not say it clearly."""
+        """Return whether the value meets the condition; None if unclear."""
         found = self._holds(value)
         return found if found is None or not self.is_negated else not found
 
     def _holds(self, value: CellValue) -> bool | None:
         if is_empty(value):
-            # An empty number may be zero.
             is_low = self.operator in ("<", "<=") or (self.operator == "=" and 0.0 in self.values)
             return None if self.is_negated or is_low else False
         if self.operator.startswith("year"):
@@ -100,9 +97,11 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """``answer`` is the column whose cells answer, ``order`` the one that ranks or is computed. ``is_distinct``
-    says that different cells of the answer's column are counted, ``is_least`` that the lesser of two rows, or the
-    lowest ones, are asked for; ``shown`` are columns that are shown beside the others."""
+    """A question's meaning in a table.
+
+    The cells of ``answer`` answer; ``order`` is ranked or computed. ``is_distinct`` counts different cells;
+    ``is_least`` asks for the lesser of two rows, or the lowest. ``shown`` are additional columns.
+    """
 
     operation: Operation
     conditions: tuple[Condition, ...] = ()
@@ -118,7 +117,7 @@ def numbers_of(span: QuestionSpan) -> tuple[float, ...]:
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
-    """None when it is not clear what is asked."""
+    """Return the question's reading; None if it is unclear."""
     spans = link(question, table) if table.names_of_columns else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
@@ -175,8 +174,6 @@ class _Reader:
                 return self._compare(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
         return None
 
-    # Conditions ------------------------------------------------------------------------------------------------------
-
     def _read_conditions(self) -> bool:
         for at, span in enumerate(self.spans):
             if at in self.used:
@@ -203,7 +200,7 @@ class _Reader:
         return self.question[self.spans[at].start : self.spans[at].end]
 
     def _read_value(self, at: int) -> bool:
-        """A value, of the column that is named beside it where several hold it; with "or" and "and" further ones."""
+        """Read a value; a column named next to it decides between several columns. Return whether it is clear."""
         span = self.spans[at]
         columns = span.columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
@@ -223,7 +220,7 @@ class _Reader:
         return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
-        """A number with the comparison before or behind it, of the column that is named behind or before both."""
+        """Read a number, its comparison and its column, as in "more than 5 kg". Return whether they are clear."""
         sign, first, last = "=", at, at
         if self.spans[at].word is Word.BETWEEN:
             sign = "between"
@@ -246,7 +243,7 @@ class _Reader:
         return True
 
     def _read_year(self, at: int) -> bool:
-        """A year, in the one column of years, or in the one that is named beside it."""
+        """Read a year, in the only column of years or a column next to it. Return whether it is clear."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(beside) == 1:
@@ -268,7 +265,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """ "With nougat", "without nougat", "no alcohol"."""
+        """Read "with nougat", "without nougat" or "no alcohol"."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind
@@ -281,8 +278,6 @@ class _Reader:
         if at in self.used and is_negated:
             self.used.add(at - 1)
 
-    # Operations ------------------------------------------------------------------------------------------------------
-
     def _only(self, at: int) -> int:
         (column,) = self.spans[at].columns
         return column
@@ -291,7 +286,7 @@ class _Reader:
         return self.table.columns[column].kind == "number"
 
     def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
-        """The column whose cells answer; None when that is not clear."""
+        """Return the column whose cells answer; None if unclear."""
         if columns:
             return self._only(columns[0]) if len(columns) == 1 else None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
@@ -324,7 +319,6 @@ class _Reader:
         return TableReading(Operation.LOOK_UP, conditions, answer=asked)
 
     def _is_joined(self, first: int, second: int) -> bool:
-        """Return whether "and" joins two columns, as in "the weight and the price"."""
         return second == first + 2 and self.spans[first + 1].word is Word.AND and first + 1 not in self.used
 
     def _is_plural(self, at: int) -> bool:
@@ -334,7 +328,7 @@ class _Reader:
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
     ) -> TableReading | None:
-        """ "How many" of what stands behind it: rows by the column that names them, or the number in a column."""
+        """Read "how many": it asks for rows, different cells of a column, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
         if (
             not columns
@@ -357,14 +351,12 @@ class _Reader:
         return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
 
     def _is_value_behind(self, *words: Word) -> bool:
-        """Return whether a value directly follows one of the words, as in "how many pumps"."""
         return any(
             before.word in words and one.kind is Kind.VALUE and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
         )
 
     def _follows(self, at: int, word: Word) -> bool:
-        """Whether nothing but words of counting stands between the word and the span."""
         before = [span for place, span in enumerate(self.spans) if place < at and place not in self.used]
         while before and before[-1].word in (Word.TOTAL, Word.DISTINCT):
             before.pop()
@@ -376,13 +368,13 @@ class _Reader:
         column = self._only(columns[0])
         if not self._is_number(column) or self.table.is_ordinal(column):
             return None
-        # "What does salary mean?" asks for no mean.
+        # "What does salary mean?" does not ask for a mean.
         if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
             return None
         return TableReading(operation, tuple(self.conditions), order=column)
 
     def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
-        """The column right behind the extreme ranks, the other one answers."""
+        """Read an extreme: the column right after it ranks, the other column answers."""
         ranking = [
             at
             for at in columns
@@ -392,7 +384,7 @@ class _Reader:
         if len(ranking) == 1:
             order = self._only(ranking[0])
         elif not ranking and len(self.table.measures) == 1:
-            order = self.table.measures[0]  # it is the only column that can be ranked
+            order = self.table.measures[0]  # No other column can be ranked.
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal(order):
@@ -403,15 +395,15 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject  # "the cheapest"
+                answer = self.table.subject  # An example is "the cheapest".
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in ("what", "wat"):
-                answer = order  # "what is the highest price"
+                answer = order  # An example is "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
-        """ "Who has more gold, Spain or Italy": two values of the column that names the rows, beside each other."""
+        """Read "who has more gold, Spain or Italy": two values of the column that names the rows."""
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]

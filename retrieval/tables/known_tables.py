@@ -1,4 +1,4 @@
-"""A table as a question meets it: its rows, and what its cells and columns are called. PURE."""
+"""The rows of a table, and the names of its cells and columns in questions. PURE."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ if TYPE_CHECKING:
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
-# Not so the season 2004–05: it is of two years.
+# A season such as 2004–05 has two years and does not match.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-# Words at either end of a column's name that say only how it is measured or called: beer_servings, School Name.
+# A column's name may begin or end with these words, which only describe it: beer_servings.
 _LONGEST_SUMMARY = 30
 _MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """``values`` has one value a column: None for an empty cell, and for one that was not read; a text, in a column of
-    another kind, for a cell that is not of its column's kind."""
+    """A row's values, one a column.
+
+    None is an empty cell, or one that was not read. A cell of another kind than its column is a text.
+    """
 
     ordinal: int
     values: tuple[CellValue, ...]
@@ -61,20 +63,19 @@ def is_empty(value: CellValue) -> bool:
 
 @functools.lru_cache(maxsize=20_000)
 def keys_of_cell(text: str) -> frozenset[str]:
-    """The keys by which a cell is named: its whole, its whole without notes in brackets, and what it lists."""
+    """Return the keys of a cell: its text, the text without notes in brackets, and listed items."""
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := key_of(part)))
 
 
-def _plain(value: CellValue) -> str:
+def _format_plain(value: CellValue) -> str:
     if is_empty(value):
         return ""
     return f"{value:.0f}" if isinstance(value, float) and value == int(value) else str(value)
 
 
 def years_of(value: CellValue) -> frozenset[int]:
-    """The years that a cell of a year, a day or a text names."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return frozenset([int(value)]) if value == int(value) and YEAR.fullmatch(str(int(value))) else frozenset()
     if not isinstance(value, str):
@@ -86,9 +87,8 @@ def years_of(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with at least the values of these columns. ``named_rows`` are the rows
-    whose cells a question may name. If ``is_long``, they are only some of the rows, and ``read_rows`` may leave the
-    values of other columns None.
+    ``read_rows(columns)`` returns all rows, with at least these columns. A question may name cells of ``named_rows``,
+    which are only some rows if ``is_long``.
     """
 
     pk: int
@@ -111,7 +111,7 @@ class KnownTable:
 
     @cached_property
     def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
-        """By each key of a cell of text, the columns that hold it."""
+        """The text columns that contain a cell, by the cell's key."""
         found: dict[str, set[int]] = {}
         for row in self.named_rows:
             for at, value in enumerate(row.values):
@@ -122,7 +122,7 @@ class KnownTable:
 
     @cached_property
     def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The words that name columns, each tuple sorted; several columns where it is not clear which is meant."""
+        """The columns by sorted words that name them; several columns if unclear."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -131,7 +131,7 @@ class KnownTable:
             words = self.words_of_column(at)
             whole.setdefault(tuple(sorted(words)), set()).add(at)
             while len(words) > 1 and (words[0] in _MEASURES or not words[0].isascii()):
-                words = words[1:]  # "No. of wins", "Σ points"
+                words = words[1:]  # Examples are "No. of wins" and "Σ points".
                 whole.setdefault(tuple(sorted(words)), set()).add(at)
             if len(words) > 1 and words[-1] in _MEASURES:
                 partly.setdefault(tuple(sorted(words[:-1])), set()).add(at)
@@ -142,28 +142,28 @@ class KnownTable:
 
     @cached_property
     def data_count(self) -> int:
-        """The rows without those of totals; of a long table all."""
+        """The number of rows without totals; all rows of a long table."""
         return self.row_count if self.is_long else sum(row.is_of_data for row in self.named_rows)
 
     @cached_property
     def subject(self) -> int | None:
-        """The column that names the rows: the first one of text, when all its cells are filled and different."""
+        """The column that names the rows: the first text column, if its cells are filled and different."""
         texts = (at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal(at))
         first = next(texts, None)
         return first if first is not None and self.tells_apart(first) else None
 
     @cached_property
     def rows_of_words(self) -> Mapping[str, Sequence[int]]:
-        """Return, by each word in the singular, the ordinals of the named rows that contain it."""
+        """The ordinals of the named rows that contain a word, by the word's singular."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
-            for word in {singular(token.norm) for value in row.values for token in tokenize(_plain(value))}:
+            for word in {singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
                 found.setdefault(word, []).append(row.ordinal)
         return found
 
     @cached_property
     def naming(self) -> Sequence[int]:
-        """Return the columns that name a row: the subject and, if its cells are codes, the next column of text."""
+        """The columns that name a row: the subject and, if its cells are codes, the next text column."""
         first = self.subject if self.subject is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):
@@ -172,7 +172,7 @@ class KnownTable:
         return [first, *islice(texts, 1)]
 
     def tells_apart(self, at: int) -> bool:
-        """Whether all cells of the column are filled and different."""
+        """Return whether all cells of the column are filled and different."""
         seen: set[CellValue] = set()
         for row in self.read_rows([at]):
             if row.is_of_data:
@@ -183,7 +183,6 @@ class KnownTable:
 
     @cached_property
     def year_columns(self) -> frozenset[int]:
-        """The columns of which each cell names one year."""
         columns = set(range(len(self.columns)))
         for row in self.named_rows:
             if row.is_of_data:
@@ -196,19 +195,17 @@ class KnownTable:
 
     @cached_property
     def measures(self) -> Sequence[int]:
-        """Return the columns of numbers that can be ranked: no ordinals, no years."""
+        """The columns of numbers that can be ranked: no ordinals, no years."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal(at)]
 
     @cached_property
     def days(self) -> Sequence[int]:
-        """Return the columns of days, or else the columns of years."""
         found = [at for at, column in enumerate(self.columns) if column.kind == "date"]
         return found or sorted(self.year_columns)
 
     def words_of_column(self, at: int) -> list[str]:
-        """The words of the column's name in the singular, without those of grammar and the unit at the end; empty for a
-        column without a name."""
+        """Return the words of the column's name in singular, without stop words and the unit; empty if unnamed."""
         column = self.columns[at]
         if column.name == f"column {at + 1}":
             return []
@@ -222,6 +219,6 @@ _SAME_WORDS = {"percentag": "percent", "pct": "percent", "country": "nation", "n
 
 
 def name_word(word: str) -> str:
-    """A word of a column's name, or of a question that may name one, in the one form in which they are compared."""
+    """Return a word in the form in which names of columns and words of questions are compared."""
     found = singular(word)
     return _SAME_WORDS.get(found, found)

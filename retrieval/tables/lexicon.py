@@ -1,5 +1,4 @@
-"""The words of questions about tables in English and Dutch, and how words of questions, columns and cells meet.
-PURE."""
+"""The English and Dutch words of questions about tables, and the comparison of words with columns and cells. PURE."""
 
 from __future__ import annotations
 
@@ -9,8 +8,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-
-# Words of questions, names of columns and cells, so that they meet: split, folded and in the singular.
 
 _NUMBER = r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?(?![\d\w])|\d+[.,]\d+(?![\d\w])"
 _TOKEN = re.compile(rf"{_NUMBER}|[^\W_]+|[%€$£<>=]")
@@ -23,7 +20,7 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 @dataclass(frozen=True, slots=True)
 class QuestionToken:
-    """``question[start:end]``; ``norm`` is folded."""
+    """A token ``question[start:end]``; ``norm`` is folded."""
 
     start: int
     end: int
@@ -31,7 +28,7 @@ class QuestionToken:
 
 
 def fold(text: str) -> str:
-    """Small letters without accents."""
+    """Return the text in lower case without accents."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -39,13 +36,13 @@ def fold(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Letters and digits alone: MX-9920-W, mx 9920 w and MX9920W are one."""
+    """Return the folded letters and digits: the same for MX-9920-W, mx 9920 w and MX9920W."""
     return "".join(_WORD.findall(fold(text)))
 
 
 @functools.lru_cache(maxsize=20_000)
 def singular(word: str) -> str:
-    """One form for the singular and the plural of a folded noun, in English and Dutch; not always a word itself."""
+    """Return one form for singular and plural of a folded English or Dutch noun; not always a word."""
     if not word.isalpha() or len(word) < 4:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -55,12 +52,12 @@ def singular(word: str) -> str:
     elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     elif word.endswith("en") and len(word) > 5:
-        # "Prijzen" is the plural of "prijs".
+        # The plural of "prijs" is "prijzen".
         word = word[:-2]
         word = word[:-1] + {"z": "s", "v": "f"}.get(word[-1], word[-1])
     if word.endswith("e") and len(word) > 4:
-        word = word[:-1]  # "gemeenten" is the plural of "gemeente"
-    # "Namen" is the plural of "naam".
+        word = word[:-1]  # The plural of "gemeente" is "gemeenten".
+    # The plural of "naam" is "namen".
     return _TWICE.sub(r"\1", word)
 
 
@@ -69,7 +66,7 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 @functools.lru_cache(maxsize=20_000)
 def key_of(text: str) -> str:
-    """What two spellings of a cell, or of words of a question, have in common: MX-9920-W, mx 9920 w; pump, pumps."""
+    """Return a key that spellings share: MX-9920-W and mx 9920 w; pump and pumps."""
     norms = [token.norm for token in tokenize(text)]
     return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
 
@@ -80,18 +77,17 @@ def tokenize(question: str) -> list[QuestionToken]:
 
 @functools.lru_cache(maxsize=5_000)
 def words_of_name(name: str) -> tuple[str, ...]:
-    """The folded words of a column's name: ``max_pressure_bar`` and ``unitPrice`` are split."""
+    """Return the folded words of a column's name: ``max_pressure_bar`` and ``unitPrice`` are split."""
     return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
 
 
 def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
-    """The words by which a question may name a table, in the singular."""
     words = [token.norm for token in tokenize(caption)]
     return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in words_of_name(name))])))
 
 
 def show_name(name: str) -> str:
-    """Return a column's name for readers: "max pressure" for ``max_pressure_bar``; RPM and WebDAV stay as they are."""
+    """Return a column's name for readers: "max pressure" for ``max_pressure_bar``; RPM and WebDAV stay."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name
@@ -102,14 +98,14 @@ def show_name(name: str) -> str:
 
 
 def label_of(name: str) -> str:
-    """Return a column's name with its unit in brackets: "weight (g)" for ``weight_g``."""
+    """Return a column's name with its unit: "weight (g)" for ``weight_g``."""
     shown, words = show_name(name), words_of_name(name)
     is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
     return f"{shown} ({words[-1]})" if is_cut else shown
 
 
 class Word(Enum):
-    """What a word, or a phrase, does in a question."""
+    """The function of a word or phrase in a question."""
 
     COUNT = auto()
     TOTAL_COUNT = auto()
@@ -117,7 +113,7 @@ class Word(Enum):
     MEAN = auto()
     MOST = auto()
     LEAST = auto()
-    # These two rank days and years.
+    # These rank days and years.
     LATEST = auto()
     EARLIEST = auto()
     MORE = auto()
@@ -131,13 +127,13 @@ class Word(Enum):
     BELOW = auto()
     AT_LEAST = auto()
     AT_MOST = auto()
-    # The same, of years.
+    # These compare years.
     AFTER = auto()
     BEFORE = auto()
     SINCE = auto()
     UNTIL = auto()
     BETWEEN = auto()
-    # Behind the number.
+    # These follow the number.
     OR_MORE = auto()
     OR_LESS = auto()
     WHICH = auto()
@@ -147,7 +143,7 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
-    # A word of the table's caption: its rows.
+    # Words of the table's caption mean its rows.
     ROWS = auto()
     FILLER = auto()
 
@@ -242,8 +238,10 @@ def _nouns(words: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A quantity that everyday words name. ``columns`` are the words that columns of it are called by; each of the
-    ``phrases`` names it alone, None, or asks for its most or least: "how heavy", "heaviest"."""
+    """A quantity that everyday words name.
+
+    ``columns`` are words of column names. ``phrases`` map to None ("how heavy") or an extreme ("heaviest").
+    """
 
     columns: frozenset[str]
     phrases: Mapping[str, Word | None]
@@ -252,9 +250,9 @@ class Concept:
 def _concept(
     columns: str, degrees: str, most: str, least: str, compared: str = "", *, more: str = "", less: str = ""
 ) -> Concept:
-    """Build a concept from words separated by blanks.
+    """Return a concept from words separated by blanks.
 
-    ``compared`` are adjectives behind words such as "most" and "less"; ``more`` and ``less`` are comparatives.
+    ``compared`` are adjectives after words such as "most" and "less"; ``more`` and ``less`` are comparatives.
     """
     phrases: dict[str, Word | None] = dict.fromkeys(degrees.split())
     phrases |= dict.fromkeys(most.split(), Word.MOST) | dict.fromkeys(least.split(), Word.LEAST)
@@ -288,13 +286,13 @@ CONCEPTS: tuple[Concept, ...] = (
     _concept("speed snelheid", "fast snel", "fastest snelste", "slowest langzaamste", more="faster sneller"),
     _concept("salary wage salaris loon", "earn earns earned salary verdient verdienen", "", ""),
 )
-# Verbs, with their objects, that say no more than "has": "won three gold medals" is "has three gold".
+# These verbs and objects mean "has": "won three gold medals" is "has three gold".
 VERBS = frozenset(
     """
     win won wins awarded earn earned medal medals metal metals award awards score scored scores play played plays
     """.split()  # noqa: SIM905
 )
-# How columns are called that answer who, when and where: the first of these sets that names just one column.
+# Columns with these names answer who, when and where; the first set that names exactly one column counts.
 WHO_COLUMNS = (
     _nouns(
         """
@@ -307,12 +305,12 @@ WHO_COLUMNS = (
 )
 WHEN_COLUMNS = _nouns("date year season datum jaar seizoen")
 WHERE_COLUMNS = _nouns("location venue place city site stadium locatie plaats stad")
-# Numbers that rank or name: not summed, and their highest is not the largest.
+# Numbers in these columns rank or name: they are not summed, and their highest is not the largest.
 ORDINALS = _nouns(
     "rank ranking position pos place plaats finish standing overall peak chart pick grid lane division tier level class"
     " grade no number nummer nr id seed round ronde week"
 )
-# Cells of rows that sum up others.
+# Rows with these cells sum up other rows.
 SUMMARIES = frozenset(
     "total totals average averages sum overall mean career grandtotal careertotal totaal gemiddelde gemiddeld".split()  # noqa: SIM905
 )
@@ -337,19 +335,19 @@ SCALES: Mapping[str, float] = {"thousand": 1e3, "duizend": 1e3, "million": 1e6, 
 def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
     phrases = {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
     extremes = {phrase: word for phrase, word in phrases.items() if word in (Word.MOST, Word.LEAST)}
-    # "The largest number of".
+    # An example is "the largest number of".
     return phrases | {(*phrase, noun, "of"): extremes[phrase] for phrase in extremes for noun in ("number", "amount")}
 
 
 _PHRASES = {"en": _phrases(ENGLISH), "nl": _phrases(DUTCH)}
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
-# What parts the words of a column's name: "Date of birth" is asked for as "birth date", too.
+# These join the words of a column's name: "Date of birth" is also asked for as "birth date".
 JOINING = frozenset("a an the of in and de het een van en".split())  # noqa: SIM905
 GRAMMAR_WORDS = frozenset(_ALONE["en"] | _ALONE["nl"])
 
 
 def phrases_for(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
-    """The phrases of the language that more of the words are of; English where it is not clear."""
+    """Return the phrases of the language that has more of the words; English if unclear."""
     found = set(words)
     dutch = len(found & (_ALONE["nl"] - _ALONE["en"]))
     return _PHRASES["nl" if dutch > len(found & (_ALONE["en"] - _ALONE["nl"])) else "en"]

@@ -1,5 +1,4 @@
-"""One pass over a question: each of its words is part of a span that means something in the table, or is left over.
-PURE."""
+"""Link the words of a question to the columns, cells, numbers and phrases of a table. PURE."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ class Kind(Enum):
     VALUE = auto()
     NUMBER = auto()
     YEAR = auto()
-    # A word that means nothing in the table.
+    # The word has no meaning in the table.
     OTHER = auto()
 
 
@@ -52,9 +51,8 @@ class Kind(Enum):
 class QuestionSpan:
     """A part of the question, ``question[start:end]``, with its meaning in the table.
 
-    ``word`` is the function of a phrase in the grammar. ``columns`` are the columns that the span names, or that
-    contain its value; ``key`` is the key of the value. ``number`` is a number or a year, and ``unit`` its unit. A range
-    has the ``word`` BETWEEN, and its ends are ``number`` and ``upper``.
+    ``word`` is a phrase's function. ``columns`` are named, or contain the value with this ``key``. ``number`` is a
+    number or year with its ``unit``. A range has the ``word`` BETWEEN and ends at ``upper``.
     """
 
     kind: Kind
@@ -69,11 +67,10 @@ class QuestionSpan:
 
 
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
-    """Return the spans of the question in their order, without filler; None if a word has no meaning.
+    """Return the spans of the question in order, without filler; None if a word has no clear meaning.
 
-    Longer spans are linked first. A span that is both the whole name of a column and the whole text of a cell has no
-    clear meaning either. ``partly`` takes such a span for the cell, and gives each word without a meaning a span of its
-    own.
+    Longer spans are linked first. A column's whole name that is also a whole cell is unclear. ``partly`` takes it for
+    the cell, and keeps words without a meaning.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -81,13 +78,13 @@ def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """Both results of :func:`link`: ``spans`` with ``partly``, and ``whole`` without it."""
+    """Both results of :func:`link`: ``spans`` with ``partly``, and ``whole`` without."""
 
     spans: Sequence[QuestionSpan]
     whole: Sequence[QuestionSpan] | None
 
 
-# The result is kept, because several steps link the same question to the same table.
+# Several steps link the same question to the same table.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     tokens = tokenize(question)
@@ -99,7 +96,6 @@ def _sort_spans(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
 
 
 def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
-    """Return the spans, with each range such as "between 2 and 4" as one span."""
     for at in range(len(spans) - 3):
         opening, low, joining, high = spans[at : at + 4]
         kinds = {low.kind, high.kind}
@@ -139,9 +135,9 @@ class _Linker:
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, first: int, end: int) -> bool:
-        """Return whether the tokens are a part of a name such as ``PING_BODY_LIMIT``, which does not mean its parts.
+        """Return whether the tokens are only a part of a name such as ``PING_BODY_LIMIT``.
 
-        A name of a column is read word by word, because its unit may be left out.
+        Names of columns are read word by word, because their unit may be left out.
         """
         return self.tokens[first].start in self._joints or self.tokens[end - 1].end in self._joints
 
@@ -153,10 +149,9 @@ class _Linker:
         return frozenset(place for joint in joints for place in joint.span())
 
     def _meanings(self, first: int, end: int) -> Iterator[QuestionSpan]:
-        """What the tokens mean together; several where that is not clear."""
         span = self.tokens[first:end]
         norms = tuple(token.norm for token in span)
-        # "Name the teams" asks for no names.
+        # "Name the teams" does not ask for names.
         columns = frozenset() if norms == ("name",) and first == 0 else self._columns_named(norms)
         if columns:
             yield self._span(Kind.COLUMN, first, end, columns=columns)
@@ -192,7 +187,6 @@ class _Linker:
         return key_of(self.question[span[0].start : span[-1].end])
 
     def _held(self, span: Sequence[QuestionToken]) -> frozenset[int]:
-        """The columns that hold the words as a cell, or as one of the things that a cell lists."""
         if all(token.norm in GRAMMAR_WORDS or token.norm in NUMBERS for token in span):
             return frozenset()
         key = self._key(span)
@@ -202,7 +196,6 @@ class _Linker:
         return held - self.table.year_columns if YEAR.fullmatch(key) else held
 
     def _number(self, first: int, end: int) -> QuestionSpan | None:
-        """A number with its sign, scale and unit, a day, or a year."""
         span = self.tokens[first:end]
         text = self.question[span[0].start : span[-1].end]
         if len(span) == 3 and (day := read_date(text)) is not None:
@@ -221,7 +214,7 @@ class _Linker:
             norms, scale = [scaled[1]], 1e3
         value = NUMBERS.get(norms[0])
         if value is None:
-            # Nobody types three decimals: 200.000 inwoners.
+            # People do not type three decimals: 200.000 inwoners.
             digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
             value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
         if value is None:
@@ -230,7 +223,7 @@ class _Linker:
         return self._span(kind, first, end, number=value * scale, unit=unit)
 
     def _concept(self, first: int, end: int) -> QuestionSpan | None:
-        """ "How heavy", "cheapest", "most expensive", "weighs"."""
+        """Read "how heavy", "cheapest", "most expensive" or "weighs"."""
         said = " ".join(token.norm for token in self.tokens[first:end])
         for concept in CONCEPTS:
             if said not in concept.phrases:

@@ -1,7 +1,6 @@
-"""The rows that a question names, where it is not clear enough for a value to be computed. PURE.
+"""Find the rows that a question names, if it is too unclear to compute a value. PURE.
 
-They are shown as rows of the table, and nothing is claimed: words of the question that mean nothing in the table have
-no part in the choice.
+Words without a meaning in the table are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from retrieval.tables.lexicon import Word, squeeze, tokenize
 from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.results import Operation
 
-# Of the columns that a word may mean, no more than these are shown.
+# A word that may mean more columns shows none of them.
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 
@@ -22,51 +21,48 @@ Choose = Callable[[Sequence[int]], int]
 
 
 def read_rows(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
-    """Return a reading of the rows that the question names, bounds or ranks; None if it does none of these.
+    """Return a reading of the rows that the question names, bounds or ranks; None if none.
 
-    Named values, bounds and years become conditions, an extreme the order. ``choose`` returns one of a few columns that
-    words may mean.
+    ``choose`` picks one of several possible columns.
     """
     spans = link(question, table, partly=True) or []
-    words = [_words(question, span) for span in spans]
+    words = [_find_words(question, span) for span in spans]
     conditions = [
-        *_named(question, spans),
-        *_bounds(question, spans, words, table, choose),
-        *_years(question, spans, table),
+        *_read_values(question, spans),
+        *_read_bounds(question, spans, words, table, choose),
+        *_read_years(question, spans, table),
     ]
-    order, is_least = _order(spans, words, table, choose)
+    order, is_least = _find_order(spans, words, table, choose)
     if not conditions and order is None:
         return None
     taken = {condition.column for condition in conditions} | {order, table.subject}
-    meant = dict.fromkeys(column for run in _runs(words) for column in _columns_meant(run, table, _MOST_MEANT))
+    meant = dict.fromkeys(column for run in _join_runs(words) for column in _find_columns(run, table, _MOST_MEANT))
     shown = tuple(column for column in meant if column not in taken)
     return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
 
 def is_understood(question: str, table: KnownTable, reading: TableReading) -> bool:
-    """Return whether the reading uses each word of the question, or the word names a column at least in part.
+    """Return whether each word of the question is in the reading, or in the name of a column.
 
-    The question must name more than cells, because the words of cells may occur in any text.
+    The question must name more than cells, because their words may occur in any text.
     """
     spans = link(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
     if sum(span.kind is Kind.NUMBER for span in spans) > bounds:
         return False
-    left = [word for span in spans if span.kind is Kind.OTHER for word in _words(question, span)]
-    named = [any(_names(word, table, at) for at in range(len(table.columns))) for word in left]
+    left = [word for span in spans if span.kind is Kind.OTHER for word in _find_words(question, span)]
+    named = [any(_is_word_of_column(word, table, at) for at in range(len(table.columns))) for word in left]
     is_about_columns = bool(named) or any(span.kind is Kind.COLUMN for span in spans)
     return all(named) and (is_about_columns or bounds > 0 or reading.order is not None)
 
 
-def _words(question: str, span: QuestionSpan) -> tuple[str, ...]:
-    """The words by which a span may name a column."""
+def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:
     if span.kind not in (Kind.COLUMN, Kind.OTHER):
         return ()
     return tuple(name_word(token.norm) for token in tokenize(question[span.start : span.end]))
 
 
-def _runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """The words that stand beside each other."""
+def _join_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     run: tuple[str, ...] = ()
     for each in [*words, ()]:
         if not each and run:
@@ -74,40 +70,42 @@ def _runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
         run = (*run, *each) if each else ()
 
 
-def _columns_meant(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
-    """The columns whose names hold most of the words, where there are no more than so many."""
-    held = {at: sum(_names(word, table, at) for word in set(run)) for at in range(len(table.columns))}
+def _find_columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
+    """Return the columns whose names contain most of the words; empty if more than ``most``."""
+    held = {at: sum(_is_word_of_column(word, table, at) for word in set(run)) for at in range(len(table.columns))}
     best = max(held.values(), default=0)
     found = [at for at, count in held.items() if count == best]
     return found if best and len(found) <= most else []
 
 
-def _behind(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
-    """The column that is named behind the span, by its whole name or else by some of its words."""
+def _find_columns_behind(
+    at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+) -> list[int]:
     if at + 1 == len(spans) or not words[at + 1]:
         return []
-    return list(spans[at + 1].columns) or _columns_meant(next(_runs(words[at + 1 :])), table, _MOST_MEANT)
+    return list(spans[at + 1].columns) or _find_columns(next(_join_runs(words[at + 1 :])), table, _MOST_MEANT)
 
 
-def _before(at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable) -> list[int]:
-    """Return the columns that are named before the span, as in "a price of 20 or less"."""
+def _find_columns_before(
+    at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+) -> list[int]:
     if at == 0 or not words[at - 1]:
         return []
-    return list(spans[at - 1].columns) or _columns_meant(words[at - 1], table, _MOST_MEANT)
+    return list(spans[at - 1].columns) or _find_columns(words[at - 1], table, _MOST_MEANT)
 
 
-def _names(word: str, table: KnownTable, column: int) -> bool:
-    """Whether it is a word of the column's name, or its beginning: "sugar" of ``sugarpercent``."""
+def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
+    """Return whether the column's name contains the word, or begins with it: "sugar" of ``sugarpercent``."""
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
     return begins or word in table.words_of_column(column)
 
 
-def _named(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
-    """One condition for each column with values that are named: any of these, or with "not" before them none."""
+def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
+    """Yield a condition for each column with named values; "not" before a value negates it."""
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
         if span.kind is Kind.VALUE and not span.key.isdigit():
-            # Of several columns that hold it the first: what a row is about stands at the left.
+            # The first column counts, because the left columns say what a row is about.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
     for (column, is_negated), found in values.items():
@@ -115,10 +113,10 @@ def _named(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
         yield Condition(column, "is", tuple(span.key for span in found), shown, is_negated)
 
 
-def _bounds(
+def _read_bounds(
     question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
 ) -> Iterator[Condition]:
-    """ "More than 12 litres", "no alcohol"."""
+    """Yield the conditions of "more than 12 litres" or "no alcohol"."""
     for at, span in enumerate(spans):
         first, last, sign = at, at, ""
         if span.word is Word.BETWEEN and span.kind is not Kind.WORD:
@@ -130,7 +128,7 @@ def _bounds(
         elif at and spans[at - 1].word in COMPARED:
             sign = COMPARED[spans[at - 1].word]  # type: ignore[index]
         is_bound = span.kind is Kind.NUMBER and sign
-        beside = _behind(last, spans, words, table) or _before(first, spans, words, table)
+        beside = _find_columns_behind(last, spans, words, table) or _find_columns_before(first, spans, words, table)
         columns = [column for column in beside if table.columns[column].kind == "number"]
         if is_bound and columns:
             yield Condition(choose(columns), sign, numbers_of(span), question[span.start : span.end])
@@ -138,8 +136,7 @@ def _bounds(
             yield Condition(choose(columns), "=", (0.0,), "0")
 
 
-def _years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
-    """Yield the conditions on years, such as "in 1943" or "since 2001", if exactly one column has years."""
+def _read_years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
     if len(table.year_columns) != 1:
         return
     (column,) = table.year_columns
@@ -150,14 +147,14 @@ def _years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> I
             yield Condition(column, f"year{sign}", numbers_of(span), question[span.start : span.end])
 
 
-def _order(
+def _find_order(
     spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
 ) -> tuple[int | None, bool]:
-    """The column of numbers whose highest or lowest is asked for, and whether it is the lowest."""
+    """Return the column whose extreme is asked for, and whether it is the lowest."""
     for at, span in enumerate(spans):
         if span.word not in (Word.MOST, Word.LEAST):
             continue
-        meant = list(span.columns) or _behind(at, spans, words, table)
+        meant = list(span.columns) or _find_columns_behind(at, spans, words, table)
         if columns := [column for column in meant if column in table.measures]:
             return choose(columns), span.word is Word.LEAST
     return None, False

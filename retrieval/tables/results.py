@@ -1,4 +1,4 @@
-"""What a computation over the rows of a table brings. PURE."""
+"""The result of a computation over the rows of a table. PURE."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """A cell that is shown: the document's ``text[start:end]`` is ``text``; ``unit`` comes from the column's name.
-    ``kind`` is the column's: number, text, boolean or date."""
+    """A shown cell: ``text`` is the document's ``text[start:end]``. ``unit`` is from the column's name.
+
+    ``kind`` is number, text, boolean or date.
+    """
 
     column: str
     text: str
@@ -33,7 +35,7 @@ class ResultCell:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A row of the result, ``document.text[start:end]``; its first cells name the row, the others were asked for."""
+    """A row of the result, ``document.text[start:end]``; its first cells name the row."""
 
     chunk_id: int
     start: int
@@ -43,17 +45,15 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """The result of a computation over a table, or rows that match a question without a computed value.
+    """A computed value, or rows that match a question.
 
-    ``value`` is the count, the sum or the mean, or empty. ``conditions`` say in words which rows counted ("chocolate =
-    yes"), and ``matched`` of ``total`` rows met them. ``rows`` are the rows shown, at most 50, and ``ordinals`` their
-    numbers in the table, from 1. ``answers`` are the values that answer, as written in the document; ``is_value`` says
-    that the highest or lowest value itself was asked for, not its row.
+    ``value`` is the count, the sum or the mean, or empty. ``conditions`` are in words ("chocolate = yes"); ``matched``
+    of ``total`` rows met them. ``rows`` are at most 50, and ``ordinals`` their numbers in the table, from 1.
+    ``answers`` are written as in the document; ``is_value`` is true if they are the extreme value itself.
 
-    The first ``name_columns`` of the ``columns`` name a row. ``targets`` are the places of the columns to show,
-    ``asked`` the places of the ones that the question names; the remaining columns are the conditions'. ``is_markup``
-    says that the cells are Markdown. ``is_ordered`` says that rows without a computed value are sorted by the first
-    target, highest first, or lowest first with ``is_least``.
+    The first ``name_columns`` of the ``columns`` name a row. ``targets`` are the indexes of columns to show, ``asked``
+    of columns that the question names. ``is_markup`` is true for Markdown cells. ``is_ordered`` means rows sorted by
+    the first target, highest first unless ``is_least``.
     """
 
     operation: Operation
@@ -78,13 +78,12 @@ class TableResult:
 
     @property
     def is_computed(self) -> bool:
-        """Whether a value is stated; not so where rows that match are shown without a claim."""
         return self.operation is not Operation.ROWS
 
 
 @dataclass(frozen=True, slots=True)
 class TableDocument:
-    """The document that a shown table is from; ``url`` is its address on the web, ``collection`` a slug."""
+    """A shown table's document. ``url`` is its address on the web, ``collection`` a slug."""
 
     id: int
     title: str
@@ -94,12 +93,10 @@ class TableDocument:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A part of a table that is shown as a result, in the form of the API.
+    """A shown part of a table, in the form of the API.
 
-    ``rows`` have the texts of the cells in the order of the ``columns``. The table has ``row_count`` rows, of which
-    ``matched`` meet the ``conditions``; these say in words how the question was understood. ``shown`` is the number of
-    ``rows``, which begin with the matched ones. ``sorted_by`` is one of the columns, or empty. ``summary`` says all
-    this in the question's language. ``url`` is the page on which a reader filters and sorts the table.
+    ``matched`` of ``row_count`` rows meet the ``conditions`` (in words), and come first in ``rows``. ``sorted_by`` is a
+    column, or empty. ``summary`` says all this in the question's language. ``url`` is the table's page.
     """
 
     document: TableDocument

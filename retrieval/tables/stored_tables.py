@@ -1,4 +1,4 @@
-"""The stored tables of documents: written with their document, and found for a question."""
+"""Store the tables of documents, and find them for a question."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, QuestionToken, sin
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
 from retrieval.types import Passage, SearchFilters
 
-# The only module that writes tables: they appear with the passages of their document, in the same transaction.
+# Only this module writes tables, in the transaction that writes their document's passages.
 
 
 def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
@@ -39,7 +39,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
         )
         for ordinal, table in enumerate(tables)
     )
-    # COPY takes a fifth of the time of INSERT, and tables of 100,000 rows are read.
+    # COPY takes a fifth of the time of INSERT; tables may have 100,000 rows.
     with (
         connection.cursor() as cursor,
         cursor.copy(
@@ -53,7 +53,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
 
 
 def copy_tables(counterparts: Mapping[int, int]) -> None:
-    """Give each document (a value) the tables of its counterpart (the key). Must run inside a transaction."""
+    """Copy the tables of each document (a key) to its counterpart (the value). Must run inside a transaction."""
     Table.objects.filter(document__in=counterparts.values()).delete()
     parameters = {"others": list(counterparts), "own": list(counterparts.values())}
     with connection.cursor() as cursor:
@@ -83,21 +83,20 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# Of longer tables only the rows that the question names are read to understand it, by their labels; what is computed
-# over all rows reads them in pages.
+# A longer table is understood by the rows with labels from the question; computations read all its rows in pages.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000
-# Of the tables asked last, those of at most so many rows; the largest takes about one MiB, most some ten KiB.
+# The most recent tables with at most this many rows are cached; the largest takes about 1 MiB, most some 10 KiB.
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
-# By id and edition, which is another one whenever the table's row was written anew.
+# The key is id and edition; the edition changes when the table's row is written again.
 _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
 def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
-    """The tables that hold a hit, in the order of the hits, then the others of the first hits' documents."""
-    near = _visible(filters).filter(document__in={hit.document_id for hit in hits})
+    """Return the tables of the hits, in their order, then other tables of the first hits' documents."""
+    near = _filter_visible(filters).filter(document__in={hit.document_id for hit in hits})
     tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
         table
@@ -110,25 +109,29 @@ def find_candidates(question: str, filters: SearchFilters, hits: Sequence[Passag
         for hit in hits[:_DOCUMENTS]
         for table in [table for table in tables if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
     ]
-    labels = _labels_in(tokenize(question))
-    return [_know(table, table.edition, labels) for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]]
+    labels = _find_labels(tokenize(question))
+    return [
+        _load_table(table, table.edition, labels) for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]
+    ]
 
 
 def load_table_of(passage: Passage, question: str) -> KnownTable | None:
-    """The table that the passage is from, the one that holds most of it; None where it is from none."""
+    """Return the table that contains most of the passage; None if none."""
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
     found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
-    return None if found is None else _know(found, found.edition, _labels_in(tokenize(question)))
+    return None if found is None else _load_table(found, found.edition, _find_labels(tokenize(question)))
 
 
 def name_tables(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
-    """Captions and columns of at most so many tables of the passages' documents: those that a passage is from, and
-    those of which the question names a column or the caption; empty when the search may see none."""
-    asked = _wanted_words(question)
-    tables = _visible(filters).filter(document__in={passage.document_id for passage in passages})
+    """Return captions and columns of at most ``most`` tables in the passages' documents that the search may see.
+
+    They contain a passage, or the question names their caption or a column.
+    """
+    asked = _find_wanted_words(question)
+    tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
     named = []
     for table in tables.order_by("document", "ordinal"):
         columns = [column[0] for column in table.columns]
@@ -141,11 +144,11 @@ def name_tables(
     return named[:most]
 
 
-def _visible(filters: SearchFilters) -> QuerySet[Table]:
+def _filter_visible(filters: SearchFilters) -> QuerySet[Table]:
     return restrict(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
-def _wanted_words(question: str) -> set[str]:
+def _find_wanted_words(question: str) -> set[str]:
     wanted = {token.norm for token in tokenize(question)} - GRAMMAR_WORDS
     for concept in CONCEPTS:
         if wanted & concept.phrases.keys():
@@ -153,8 +156,7 @@ def _wanted_words(question: str) -> set[str]:
     return set(map(singular, wanted))
 
 
-def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
-    """The stretches of the question that may be a cell, as labels are written, in the singular too."""
+def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
     labels = {
         "".join([*(token.norm for token in tokens[first : last - 1]), end])
         for first in range(len(tokens))
@@ -166,13 +168,11 @@ def _labels_in(tokens: Sequence[QuestionToken]) -> list[str]:
 
 
 def load_known(table: Table) -> KnownTable:
-    """Return the table with everything that a question may name in it."""
     found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
-    return _know(found, found.edition, ())
+    return _load_table(found, found.edition, ())
 
 
-def _know(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
-    """The table with what a question may name in it, from memory when it was asked a short while ago."""
+def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
     known = _kept.get((table.pk, edition))
     if known is not None:
         return known
@@ -191,14 +191,14 @@ def _know(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
-    """All rows with the values of some columns, and of the first two, by which rows of totals are told."""
+    """Yield all rows with some columns' values, and the first two, which show rows of totals."""
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]
         yield from _read_rows(table, columns, needed, "ordinal >= %s AND ordinal < %s", page)
 
 
-# As one text a row: it is read in a fifth of the time that Django takes for its fields.
+# One text a row is read in a fifth of the time that Django takes for its fields.
 _ROWS = """
 SELECT ordinal, jsonb_build_array({values}, {cells})::text FROM retrieval_tablerow
 WHERE table_id = %s AND {chosen} ORDER BY ordinal LIMIT %s
@@ -213,8 +213,10 @@ def _read_rows(
     parameters: Sequence[object] = (),
     most: int = _MOST_ROWS_READ,
 ) -> Iterator[KnownRow]:
-    """The chosen rows with the values of the ``needed`` columns, None for all; a cell that is filled and not of its
-    column's kind is its text."""
+    """Yield the chosen rows with the values of the ``needed`` columns (None for all).
+
+    A filled cell of another kind than its column is its text.
+    """
     selected = {"values": '"values"', "cells": "cells"}
     if needed is not None:
         selected = {

@@ -1,4 +1,4 @@
-"""The tables of a document's text, as rows with typed values and the offsets of their cells. PURE."""
+"""Read the tables of a document's text: rows with typed values, and the offsets of their cells. PURE."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from retrieval.text.extracted import (
     sections_above,
 )
 
-# What the text of a cell stands for: a number, a yes or a no, a date, or just text.
-
 _NUMBER = re.compile(
     r"(?P<sign>[-+−]?)\s?(?P<currency>[€$£])?\s?(?P<sign2>[-−]?)"
     r"(?P<digits>\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)"
@@ -29,7 +27,7 @@ _NUMBER = re.compile(
     r"\s?(?P<scale>k|K|M|mln|bn|million|thousand|miljoen|duizend)?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
-# The mark of a note, raised behind a number. Behind a 10 it is a power.
+# This matches the raised mark of a note after a number; after a 10 it is a power.
 _NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
@@ -37,12 +35,12 @@ _DOTTED_AMOUNT = re.compile(r"€\s?[1-9]\d{0,2}(?:\.\d{3})+(?:,-)?|[1-9]\d{0,2}
 _SCALES = {"k": 1e3, "thousand": 1e3, "duizend": 1e3, "m": 1e6, "mln": 1e6, "million": 1e6, "miljoen": 1e6, "bn": 1e9}
 _YES = frozenset(["yes", "ja", "true", "waar", "y", "j", "✓", "✔", "✅", "x"])
 _NO = frozenset(["no", "nee", "false", "onwaar", "n", "✗", "✘", "❌"])
-# What stands for "not known" in a column of values.
+# These mean "not known" in a column of values.
 _NOTHING = frozenset(
     ["", "-", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "nvt", "n.v.t.", "?", "..", "unknown"]
 )
 _DATES = (
-    # A day of the week may stand before it, as in a spreadsheet.
+    # A weekday may precede, as in a spreadsheet.
     (re.compile(r"(?:[A-Za-z]{3,9} )?(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ]\d{1,2}:\d{2}.*)?"), (1, 2, 3)),
     (re.compile(r"(\d{1,2})[-./](\d{1,2})[-./](\d{4})"), (3, 2, 1)),
     (re.compile(r"(\d{1,2})\s([A-Za-z]{3,9})\.?,?\s(\d{4})"), (3, 2, 1)),
@@ -57,7 +55,7 @@ _MONTHS = {
     )
     for number, name in enumerate(names.split(), start=1)
 }
-# Of the cells that are filled, this share must be of one kind for the column to be of that kind.
+# At least this share of the filled cells has the column's kind.
 _SHARE_OF_KIND = 0.9
 _SAMPLE = 1_000
 _SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
@@ -78,8 +76,9 @@ class Quantity:
 
 
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
-    """The number that the whole cell is, with its unit: "1,234.50", "€ 1.234,50", "12 %", "3 years", "120k"; with
-    the mark of a note behind it, as in "320^1".
+    """Return the number and unit of a whole cell, such as "€ 1.234,50", "3 years", "120k"; None for another cell.
+
+    A note's mark is ignored, as in "320^1".
     """
     match = _NUMBER.fullmatch(_NOTE_MARK.sub("", text.strip()))
     if match is None:
@@ -96,8 +95,10 @@ def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None
 
 
 def read_digits(digits: str) -> float | None:
-    """English and Dutch decimal marks: of two different marks the last one is decimal; of one mark that is repeated, or
-    that stands before exactly three digits behind a number that does not begin with 0, it groups thousands.
+    """Read a number with English or Dutch marks.
+
+    The last of two different marks is decimal. A repeated mark groups thousands, and so does a comma before exactly
+    three digits, unless the number begins with 0.
     """
     plain = re.sub(r"[' \u00a0\u202f]", "", digits)
     marks = [character for character in plain if character in ".,"]
@@ -120,7 +121,6 @@ def read_boolean(text: str) -> bool | None:
 
 
 def read_date(text: str) -> str | None:
-    """The day in ISO form."""
     for pattern, order in _DATES:
         match = pattern.fullmatch(text.strip())
         if match is None:
@@ -143,7 +143,7 @@ CellValue = float | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``kind`` is number, text, boolean or date."""
+    """A column; ``kind`` is number, text, boolean or date."""
 
     name: str
     kind: str
@@ -151,36 +151,36 @@ class Column:
 
 
 def uses_decimal_commas(cells: Iterable[str]) -> bool:
-    """Whether the numbers of a table are written as in Dutch, where a point groups thousands."""
+    """Return whether a table writes numbers as in Dutch, where a point groups thousands."""
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
-    # "12,13" may list two numbers: where a point is surely decimal, a comma is not.
+    # "12,13" may be two numbers, so a comma is not decimal if a point surely is.
     has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
 
 def type_column(name: str, cells: Sequence[str], *, decimal_commas: bool = False) -> tuple[Column, Sequence[CellValue]]:
-    """A column, its kind told by its first cells, and its values: None for a cell that is not of this kind."""
+    """Return a column, with its kind from its first cells, and its values: None for cells of another kind."""
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
         return Column(name, "boolean", ""), [cell == "1" for cell in cells]
-    if _mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
+    if _reads_mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
         return Column(name, "boolean", ""), [read_boolean(cell) for cell in cells]
     decimal_commas = decimal_commas or _groups_thousands(sample)
     quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
     units = {quantity.unit for quantity in quantities if quantity is not None}
-    # Cells in different units ("20 minutes", "2 hours") cannot be compared as they stand.
+    # Cells in different units ("20 minutes", "2 hours") cannot be compared.
     if len(units) == 1 and quantities.count(None) <= (1 - _SHARE_OF_KIND) * len(quantities):
         unit = units.pop()
         read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
         values = [None if quantity is None or quantity.unit != unit else quantity.value for quantity in read]
-        return Column(name, "number", unit or _unit_in(name)), values
-    if _mostly(sample, read_date):
+        return Column(name, "number", unit or _find_unit(name)), values
+    if _reads_mostly(sample, read_date):
         return Column(name, "date", ""), [read_date(cell) for cell in cells]
     return Column(name, "text", ""), [cell or None for cell in cells]
 
 
-def _unit_in(name: str) -> str:
+def _find_unit(name: str) -> str:
     for symbol, unit in _SYMBOLS.items():
         if symbol in name:
             return unit
@@ -189,16 +189,16 @@ def _unit_in(name: str) -> str:
 
 
 def _groups_thousands(cells: Sequence[str]) -> bool:
-    """Amounts of money with three digits behind every point: nobody writes a tenth of a cent."""
+    """Return whether points group thousands: amounts of money have no tenths of cents."""
     dotted = [cell for cell in cells if "." in cell]
     return len(dotted) > 1 and all(_DOTTED_AMOUNT.fullmatch(cell.strip()) for cell in dotted)
 
 
-def _mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
+def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# A longer cell is prose: nobody types it whole in a question.
+# Longer cells are prose, which questions do not quote.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")
@@ -212,7 +212,7 @@ _MARKUP_SIGNS = frozenset("[`*_\\")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``cells`` are the offsets of each cell in the document's text, an empty one's equal."""
+    """A row with its values. ``cells`` are the (start, end) of each cell in the text, equal for an empty one."""
 
     start: int
     end: int
@@ -231,7 +231,7 @@ class ReadTable:
 
 
 def read_tables(extracted: ExtractedText) -> list[ReadTable]:
-    """The tables with typed values: those that the extractor stored, or else the pipe tables in the text."""
+    """Return the tables with typed values: the extractor's, or else the pipe tables in the text."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
         _type_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))
@@ -241,16 +241,13 @@ def read_tables(extracted: ExtractedText) -> list[ReadTable]:
 
 
 def find_caption(title: str, sections: Sequence[Section], offset: int) -> str:
-    """The title and the headings above ``offset``, outermost first."""
+    """Return the title and the headings above ``offset``, outermost first."""
     headings = tuple(section.title for section in sections_above(sections, offset))
     return CAPTION_SEPARATOR.join([title, *below_title(title, headings)])
 
 
 def find_pipe_tables(text: str) -> Iterator[TableGrid]:
-    """The Markdown pipe tables: a header, a line of dashes, and the rows up to the first line without a pipe.
-
-    Tables inside fences of code are code.
-    """
+    """Yield the Markdown pipe tables outside fenced code."""
     if "|" not in text:
         return
     starts = find_line_starts(text)
@@ -267,13 +264,13 @@ def find_pipe_tables(text: str) -> Iterator[TableGrid]:
                 end = at + 2
                 while end < len(lines) and "|" in lines[end]:
                     end += 1
-                yield _pipe_grid(text, starts, lines, at, end, header)
+                yield _build_grid(text, starts, lines, at, end, header)
                 at = end
                 continue
         at += 1
 
 
-def _pipe_grid(
+def _build_grid(
     text: str, starts: Sequence[int], lines: Sequence[str], at: int, end: int, header: TableGridRow
 ) -> TableGrid:
     names = tuple(
@@ -294,7 +291,6 @@ def _is_rule(line: str) -> bool:
 
 
 def _cut_row(line: str, offset: int) -> TableGridRow:
-    """The cells of a line that stands at ``offset``, without the white space around them."""
     stripped = line.strip()
     begin = len(line) - len(line.lstrip())
     bounds = [match.start() for match in _UNESCAPED_PIPE.finditer(stripped)]
@@ -313,16 +309,15 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
 
 
 def show_cell(text: str) -> str:
-    """Return a cell's text for readers, without Markdown's marks.
+    """Return a cell for readers, without Markdown's marks.
 
-    An asterisk or underscore that occurs once marks no text, and stays: ``name:"IMG_*"``.
+    A single asterisk or underscore marks no text, and stays: ``name:"IMG_*"``.
     """
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
     return plain_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 
 
 def plain_cell(text: str) -> str:
-    """A cell without Markdown's marks."""
     if _MARKUP_SIGNS.isdisjoint(text):
         return " ".join(text.split())
     return " ".join(_MARKUP.sub(lambda match: match[1] or "", text).replace(r"\|", "|").split())
@@ -336,7 +331,7 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
     ]
     columns = tuple(replace(column, name=plain_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
-    # A table of numbers alone, or of dates, is looked up by its first column.
+    # A table without text columns is looked up by its first column.
     label_columns = text_columns or [0]
     rows = tuple(
         Row(
@@ -344,13 +339,13 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
             row.end,
             tuple(values[number] for _, values in typed),
             row.cells,
-            _labels(texts[number][at] for at in label_columns),
+            _make_labels(texts[number][at] for at in label_columns),
         )
         for number, row in enumerate(grid.rows)
     )
     return ReadTable(grid.start, grid.end, caption, columns, rows)
 
 
-def _labels(cells: Iterator[str]) -> tuple[str, ...]:
+def _make_labels(cells: Iterator[str]) -> tuple[str, ...]:
     labels = (squeeze(cell) for cell in cells if len(cell) <= LONGEST_LABEL and not is_nothing(cell))
     return tuple(dict.fromkeys(label for label in labels if label))

@@ -1,4 +1,4 @@
-"""What a block is, and how it is stored with a chunk. PURE."""
+"""The block of a document and its stored form. PURE."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class BlockKind(StrEnum):
-    """``LIST`` has bullets, ``STEPS`` are numbered; ``TABLE`` is one of Markdown, or one of HTML within Markdown, the
-    rows of ``RECORDS`` are lines of ``column: value; column: value``. ``QUESTION`` is a question with its answer."""
+    """The kind of a block.
+
+    ``LIST`` has bullets, ``STEPS`` are numbered. ``TABLE`` is Markdown or HTML; ``RECORDS`` are lines of ``column:
+    value; column: value``.
+    """
 
     PARAGRAPH = "paragraph"
     LIST = "list"
@@ -21,12 +24,10 @@ class BlockKind(StrEnum):
 
 
 class Block(NamedTuple):
-    """``text[start:end]`` of a document.
+    """A block of a document: ``text[start:end]``.
 
-    ``heading_start`` to ``section_end`` is the section it stands in: the innermost heading, up to the next one of any
-    level. Of a document without headings, both are None and the text's length. ``lead_in`` is the sentence that
-    introduces a list, a table or code ("The following are needed:"), and of a QUESTION the question, as start and end;
-    it is part of the block.
+    ``heading_start`` to ``section_end`` is its section; None and the text's length without headings. ``lead_in`` is the
+    (start, end) of its introducing sentence, or of a QUESTION's question.
     """
 
     start: int
@@ -37,7 +38,6 @@ class Block(NamedTuple):
     lead_in: tuple[int, int] | None = None
 
     def moved(self, by: int) -> Block:
-        """The block with its offsets counted from another place."""
         return Block(
             self.start + by,
             self.end + by,
@@ -48,15 +48,13 @@ class Block(NamedTuple):
         )
 
 
-# [start, end, kind, heading_start, section_end], then the start and end of the lead-in where there is one.
+# A row is [start, end, kind, heading_start, section_end], then start and end of the lead-in, if any.
 Row: TypeAlias = list[int | str | None]
 
-# A row has the first letter of the kind.
 _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 
 def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
-    """The blocks that were stored with a chunk that starts at ``origin``."""
     return tuple(
         Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).moved(origin)
         for start, end, letter, heading, section_end, *lead_in in rows
@@ -64,10 +62,7 @@ def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
 
 
 def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """For each range, in order of their starts, the rows of the blocks that hold some of it, relative to its start.
-
-    Blocks do not overlap.
-    """
+    """Return for each range the rows of the blocks that overlap it, relative to its start. Both are sorted by start."""
     found = []
     first = 0
     for start, end in ranges:

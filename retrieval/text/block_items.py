@@ -1,7 +1,6 @@
-"""The items of a block: of a list, a table, or records. PURE.
+"""Split a block into its items: list items, table rows or records. PURE.
 
-``text`` may be a part of the document that begins at ``origin``; offsets, also those that are returned, are the
-document's. Of a block that goes beyond the text, what is there is taken.
+``text`` may be the part of the document from ``origin`` on; all offsets count from the document's start.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
-    """The items of a list or procedure, with what belongs to each; the rows of a table, without its header, and of
-    records. No items for other kinds.
-    """
-    start, end = _body(text, block, origin)
+    """Return the list items, records, or table rows without the header; empty for other kinds."""
+    start, end = _find_body(text, block, origin)
     if block.kind in (BlockKind.LIST, BlockKind.STEPS):
         starts = list(_find_items(text, start, end))
         bounds = [*([] if not starts or starts[0] == start else [start]), *starts, end]
@@ -44,8 +41,8 @@ def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
 
 
 def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
-    """The first row of a Markdown table and the line below it, or of a table of HTML; None where it is not there."""
-    start, end = _body(text, block, origin)
+    """Return a Markdown table's header and delimiter line, or an HTML table's first row; None if missing."""
+    start, end = _find_body(text, block, origin)
     if block.kind == BlockKind.TABLE and text.startswith("<table", start):
         rows = list(islice(_HTML_ROW.finditer(text, start, end), 2))
         return (start + origin, rows[1].start() + origin) if len(rows) > 1 else None
@@ -56,7 +53,6 @@ def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
 
 
 def read_cells(row: str) -> list[str]:
-    """The words of the cells of a row, of Markdown or of HTML."""
     if not row.lstrip().startswith("|") and _HTML_CELL.search(row):
         cells = [unescape(_TAG.sub(" ", cell)) for cell in _HTML_CELL.split(row)[1:]]
     else:
@@ -64,8 +60,7 @@ def read_cells(row: str) -> list[str]:
     return [" ".join(cell.split()) for cell in cells]
 
 
-def _body(text: str, block: Block, origin: int) -> Span:
-    """The range of the block in ``text``, without its lead-in and the white space around."""
+def _find_body(text: str, block: Block, origin: int) -> Span:
     start = block.lead_in[1] if block.lead_in else block.start
     begin, end = max(start - origin, 0), min(block.end - origin, len(text))
     while begin < end and text[begin] == "\n":
@@ -74,7 +69,6 @@ def _body(text: str, block: Block, origin: int) -> Span:
 
 
 def _find_items(text: str, start: int, end: int) -> Iterator[int]:
-    """Where the outermost items begin. Lines of code that look like items are none."""
     base: int | None = None
     is_numbered = False
     fence = ""

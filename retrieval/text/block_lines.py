@@ -1,4 +1,4 @@
-"""The lines of a text, and what single ones are: headings, items, fences, tags. PURE."""
+"""Recognise the roles of lines: headings, list items, fences, tags. PURE."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _LONGEST_SNIFF = 2_000
 
 
 BULLET = -1
-"""The number of an item of a list that is not numbered."""
+"""The number of every item of a bulleted list."""
 
 
 def read_item(body: str) -> int | None:
-    """The number of the list item that begins with the line; None for another line."""
+    """Return the number of the list item that the line begins; None if none."""
     bullet = _BULLET.match(body)
     if bullet:
         return None if is_rule(body) else BULLET
@@ -49,13 +49,12 @@ def read_item(body: str) -> int | None:
 
 
 def is_rule(body: str) -> bool:
-    """A horizontal rule, of Markdown or of reStructuredText."""
     marks = body.replace(" ", "")
     return len(marks) >= 3 and marks[0] in "-*_=^#+" and marks == marks[0] * len(marks)
 
 
 def opens_fence(body: str) -> str:
-    """The fence that the line opens, or an empty string."""
+    """Return the fence that the line opens; empty if none."""
     match = _FENCE.match(body) if body[0] in "`~" else None
     return match[1] if match and not (match[1][0] == "~" and "~" in match[2]) else ""
 
@@ -65,12 +64,12 @@ def closes_fence(body: str, fence: str) -> bool:
 
 
 def is_delimiter(body: str) -> bool:
-    """The line below the header of a Markdown table."""
+    """Return whether the line separates a Markdown table's header from its rows."""
     return "-" in body and "|" in body and _DELIMITER.issuperset(body)
 
 
 def is_hidden(body: str) -> bool:
-    """Whether the line alone is no content: a rule, a template tag, tags of HTML, a picture, the target of a link."""
+    """Return whether the line has no content: a rule, tags, images or a link definition."""
     return (
         is_rule(body)
         or (body.startswith(("{%", "{{", "{#")) and body.endswith(("%}", "}}", "#}")))
@@ -81,18 +80,16 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    """Return whether the line opens a note or a tab, whose text is indented below it, or ends at another mark."""
     return body.startswith(":::") or opens_note(body)
 
 
 def read_field(body: str) -> str:
-    """The name of the first field of a ``name: value; name: value`` line; empty if it is none."""
+    """Return the first name of a ``name: value; name: value`` line; empty if none."""
     first = _FIELD.match(body)
     return first[1] if first and _NEXT_FIELD.search(body, first.end(), _LONGEST_SNIFF) else ""
 
 
 def read_first_field(body: str) -> str:
-    """The name before the first colon."""
     first = _FIELD.match(body)
     return first[1] if first else ""
 
@@ -101,7 +98,7 @@ _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
 _MOST_HEADING_LINES = 12
-# A line that goes on for this many words after its heading's is a sentence with a heading at its start.
+# A line with this many words more than its heading is a sentence that begins with the heading.
 _RUN_IN_WORDS = 4
 
 
@@ -114,10 +111,7 @@ class LineRole(IntEnum):
 
 @dataclass(slots=True)
 class Line:
-    """``text[start:end]``, without white space at its end.
-
-    ``body`` lacks its indentation too, and the marks of a quotation, which ``quoted`` counts.
-    """
+    """A line ``text[start:end]``; ``body`` lacks the indentation and the ``>`` marks, which ``quoted`` counts."""
 
     start: int
     end: int
@@ -130,7 +124,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """The words of a heading, and the lines of the text that hold them."""
+    """The words of a heading and the range of its lines."""
 
     words: str = ""
     start: int = 0
@@ -140,10 +134,9 @@ class Title:
 def read_lines(
     text: str, headings: Sequence[tuple[int, str]], *, is_start: bool = True
 ) -> tuple[list[Line], list[Title]]:
-    """The lines of ``text``, with their roles, and the title of each section, which lines name by its number.
+    """Return the lines of ``text`` and the titles of its sections, which ``Line.section`` indexes.
 
-    Section 0 stands before all headings. ``headings`` start at the start of a line. ``is_start`` says that a document
-    begins here.
+    Section 0 is the text before all headings, which begin at line starts. ``is_start`` allows front matter.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:
@@ -164,7 +157,6 @@ def _read_line(text: str, start: int, end: int) -> Line:
 
 
 def _hide_front_matter(lines: list[Line]) -> None:
-    """YAML between lines of ``---``, TOML between lines of ``+++``, at the start of the text."""
     mark = lines[0].body
     if mark not in ("---", "+++") or lines[0].indent or len(lines) < 2 or not _FRONT_ENTRY.match(lines[1].body):
         return
@@ -186,10 +178,7 @@ def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> li
 
 
 def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
-    """Marks the lines of the heading that begins at line ``first``, and returns those of its words.
-
-    Empty where the words only open a line that goes on: that line is content.
-    """
+    """Mark the lines of a heading and return the lines of its words; empty if the line has more content."""
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]
@@ -211,5 +200,5 @@ def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list
 
 
 def is_adornment(body: str) -> bool:
-    """Whether the line is one punctuation mark over and over: an underline, or a horizontal rule."""
+    """Return whether the line repeats one punctuation mark: an underline or a rule."""
     return len(body) > 1 and not body[0].isalnum() and body == body[0] * len(body) and body[0] not in ".|"

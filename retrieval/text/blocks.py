@@ -1,7 +1,6 @@
-"""Finds the blocks of a text. PURE.
+"""Find the blocks of a text. PURE.
 
-One pass over the lines groups them into drafts of blocks: each line is looked at a fixed number of times, whatever
-stands in it. Then what belongs together is joined.
+One pass groups lines into drafts, and looks at each line a fixed number of times. Then drafts are joined.
 """
 
 from __future__ import annotations
@@ -31,22 +30,21 @@ from retrieval.text.block_lines import (
 )
 from retrieval.text.sentences import split_sentences, strip_range
 
-# To be raised when blocks are found differently: documents are then read again.
+# Raise this number when blocks are found differently: documents are then read again.
 BLOCKS_VERSION = "4"
-# No document of people has more; it bounds the memory that one made for the purpose can take.
+# Real documents have fewer blocks; the limit bounds the memory for malicious ones.
 MOST_BLOCKS = 500_000
-# Read at once, for the same reason. A section longer than this is cut between two lines.
+# Text is read in stretches of this length, also to bound memory.
 _STRETCH_CHARACTERS = 1_000_000
 
 Headings = Sequence[tuple[int, str]]
 
 
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
-    """The blocks of a document's canonical text, in reading order; they do not overlap.
+    """Return the blocks of a canonical text in reading order, without overlaps.
 
-    They hold all of it but its headings and what is no content: front matter, template tags, rules.
-    ``headings`` are the start and title of each section. ``is_code`` is for files of source code, whose definitions are
-    their sections. Takes time in proportion to the text, and raises nothing.
+    Headings, front matter, template tags and rules are left out. ``headings`` are (start, title); with ``is_code`` each
+    is a block. Takes linear time and never raises.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -64,17 +62,15 @@ _Found = tuple[int, int, BlockKind, tuple[int, int] | None]
 
 
 def _find_code(text: str, starts: Sequence[int]) -> Iterator[_Found]:
-    """One block a definition, with the lines that open it."""
     for start, end in pairwise([0, *starts, len(text)]):
         first, last = strip_range(text, start, end)
         if first < last:
-            # The indentation of the first line is part of the code.
             yield max(start, text.rfind("\n", start, first) + 1), last, BlockKind.CODE, None
 
 
 def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
     starts = [start for start, _ in headings]
-    for begin, end in _cut(text, starts):
+    for begin, end in _cut_text(text, starts):
         stretch = text[begin:end]
         own = headings[bisect_left(starts, begin) : bisect_left(starts, end)]
         lines, titles = read_lines(stretch, [(start - begin, title) for start, title in own], is_start=begin == 0)
@@ -83,8 +79,7 @@ def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
             yield draft.start + begin, draft.end + begin, draft.kind, lead_in
 
 
-def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The text in stretches that are read at once, cut before headings where possible."""
+def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
     begin = 0
     while begin < len(text):
         end = min(len(text), begin + _STRETCH_CHARACTERS)
@@ -99,18 +94,14 @@ def _cut(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# Numbered paragraphs this long, of a contract, are no items that are read in one go.
+# A longer list with items over _LONG_ITEMS on average consists of paragraphs, as in contracts.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
 
 
 @dataclass(slots=True)
 class BlockDraft:
-    """What may become a block, at ``start`` to ``end``.
-
-    ``first_number`` and ``last_number`` are those of the outermost items of a procedure; ``is_single`` says that there
-    is one item.
-    """
+    """A candidate for a block. ``first_number`` and ``last_number`` number the items of STEPS."""
 
     kind: BlockKind
     start: int
@@ -123,14 +114,11 @@ class BlockDraft:
 
 
 class Scanner:
-    """The lines of a text, read once from the first to the last."""
-
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
-        # The column at which the text of a note stands.
+        # The text of a note begins at this column.
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
-        # A section without the end of its table is not searched for it again.
         self._unclosed_section = -1
         self._drafts: list[BlockDraft] = []
 
@@ -148,7 +136,6 @@ class Scanner:
         return self._drafts
 
     def _read(self, at: int) -> int:
-        """The line after what begins at line ``at``."""
         body = self._lines[at].body
         if body.startswith("<table") and (table_end := self._find_table_end(at)):
             return self._add(BlockKind.TABLE, at, table_end)
@@ -170,7 +157,7 @@ class Scanner:
         return self._read_paragraph(at)
 
     def _add(self, kind: BlockKind, first: int, after: int, numbers: tuple[int, int] = (0, 0)) -> int:
-        # Indentation belongs to code and to lists, where it says what is inside of what.
+        # Indentation shows structure in code and lists.
         line, last = self._lines[first], self._lines[after - 1]
         is_indented = kind == BlockKind.PARAGRAPH and line.indent and not line.quoted
         start = line.end - len(line.body) if is_indented else line.start
@@ -183,7 +170,6 @@ class Scanner:
             return False
         if at and self._lines[at - 1].role == LineRole.TEXT:
             return False
-        # Prose can be indented for its looks.
         words = line.body.split(None, 8)
         reads_as_prose = len(words) > 4 and line.body[0].isupper() and sum(word.isalpha() for word in words) > 4
         return not reads_as_prose
@@ -203,7 +189,7 @@ class Scanner:
 
     def _read_paragraph(self, at: int) -> int:
         quoted = self._lines[at].quoted
-        return self._add(BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_anew(end, quoted)))
+        return self._add(BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_block(end, quoted)))
 
     def _read_list(self, at: int, number: int) -> int:
         first = self._lines[at]
@@ -250,24 +236,20 @@ class Scanner:
         self._drafts[-1].is_single = len(item_lines) == 1
         return end
 
-    # What stands around a line
-
     def _find_end(self, at: int, belongs: Callable[[int], bool]) -> int:
-        """The line after those of text below line ``at`` that belong to it."""
         end = at + 1
         while self._is_text(end, at) and belongs(end):
             end += 1
         return end
 
     def _is_text(self, at: int, above: int) -> bool:
-        """Whether line ``at`` exists, is text, and stands in the section of line ``above``."""
         if at >= len(self._lines):
             return False
         line = self._lines[at]
         return line.role == LineRole.TEXT and line.section == self._lines[above].section
 
     def _skip(self, at: int) -> int:
-        """The line after what is no content and begins at ``at``; ``at`` itself where content begins."""
+        """Return the line after lines without content; ``at`` itself if it has content."""
         line = self._lines[at]
         if line.body.startswith("<!--"):
             end = at
@@ -296,7 +278,6 @@ class Scanner:
         return end
 
     def _find_indented_end(self, at: int, indent: int) -> int:
-        """The line after the last one from ``at`` on that stands at ``indent`` or deeper."""
         end, section = at, self._lines[at].section
         for below, line in enumerate(islice(self._lines, at, None), at + 1):
             if line.section != section or (line.role == LineRole.TEXT and line.indent < indent):
@@ -306,7 +287,7 @@ class Scanner:
         return end
 
     def _find_table_end(self, at: int) -> int:
-        """The line after the table of HTML that begins at line ``at``; 0 where it is not closed in its section."""
+        """Return the line after the HTML table; 0 if its section does not close it."""
         section = self._lines[at].section
         end = at
         while section != self._unclosed_section and end < len(self._lines) and self._lines[end].section == section:
@@ -322,8 +303,7 @@ class Scanner:
             return False
         return is_delimiter(self._lines[at + 1].body)
 
-    def _begins_anew(self, at: int, quoted: int) -> bool:
-        """Whether line ``at``, right below a line of text, is no continuation of it."""
+    def _begins_block(self, at: int, quoted: int) -> bool:
         line = self._lines[at]
         if line.quoted > quoted or line.body.startswith(("<!--", ">>> ")) or is_hidden(line.body):
             return True
@@ -343,7 +323,6 @@ _INTRODUCED = (BlockKind.LIST, BlockKind.STEPS, BlockKind.TABLE, BlockKind.RECOR
 _LONGEST_QUESTION = 200
 _LONGEST_LEAD_IN = 500
 _LONGEST_ANSWER = 1_500
-# Between two steps of one procedure may stand this much that is no step.
 _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
@@ -360,7 +339,6 @@ def _is_bold_line(text: str, draft: BlockDraft) -> bool:
 
 
 def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """A bold line stays with the paragraph below it."""
     joined: list[BlockDraft] = []
     for draft in drafts:
         above = joined[-1] if joined else None
@@ -379,13 +357,13 @@ def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
 
 
 def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Steps that count on, with what stands between them, as one procedure; what an item announces stays with it."""
+    """Join steps with consecutive numbers, and items with the blocks they announce."""
     joined: list[BlockDraft] = []
     last_steps = 0
     for draft in drafts:
         above = joined[-1] if joined else None
         is_near = last_steps < len(joined) <= last_steps + 1 + _MOST_BETWEEN_STEPS
-        if is_near and _counts_on(steps := joined[last_steps], draft):
+        if is_near and _continues_steps(steps := joined[last_steps], draft):
             del joined[last_steps + 1 :]
             steps.end = draft.end
             steps.last_number, steps.is_single = draft.last_number, False
@@ -397,12 +375,12 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
                 last_steps = len(joined) - 1
     for draft in joined:
         if draft.kind == BlockKind.STEPS and draft.is_single and "\n" not in text[draft.start : draft.end]:
-            # One numbered line counts nothing: it is a title, or a sentence.
+            # A single numbered line is a title or a sentence.
             draft.kind = BlockKind.PARAGRAPH
     return joined
 
 
-def _counts_on(steps: BlockDraft, draft: BlockDraft) -> bool:
+def _continues_steps(steps: BlockDraft, draft: BlockDraft) -> bool:
     return (
         steps.kind == draft.kind == BlockKind.STEPS
         and draft.first_number > 1
@@ -413,7 +391,6 @@ def _counts_on(steps: BlockDraft, draft: BlockDraft) -> bool:
 
 
 def _belongs_to_item(text: str, above: BlockDraft, draft: BlockDraft) -> bool:
-    """Whether the last item of the list above goes on in code, a table or bullets that are not indented."""
     inner = (BlockKind.CODE, BlockKind.TABLE, BlockKind.LIST) if above.kind == BlockKind.STEPS else (BlockKind.CODE,)
     return above.kind in (BlockKind.STEPS, BlockKind.LIST) and draft.kind in inner and _announces(text, above)
 
@@ -423,7 +400,6 @@ def _announces(text: str, draft: BlockDraft) -> bool:
 
 
 def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """The sentence that introduces a list, a table or code becomes part of it."""
     attached: list[BlockDraft] = []
     for draft in drafts:
         above = attached[-1] if attached else None
@@ -447,7 +423,6 @@ def _attach_lead_ins(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
 
 
 def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[int, int] | None:
-    """The paragraph's last sentence, if it introduces what follows."""
     if _is_bold_line(text, paragraph):
         return paragraph.start, paragraph.end
     *_, (start, end, _) = split_sentences(
@@ -464,7 +439,7 @@ def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[in
 
 
 def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """A question with the paragraphs right under it: a heading, a line of its own, or a line marked as one."""
+    """Join questions (headings, separate lines, bold lines) with the paragraphs below."""
     joined: list[BlockDraft] = []
     open_question: BlockDraft | None = None
     previous_section = -1
@@ -480,7 +455,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
-            # Below a heading nothing else is to be expected than its answer.
+            # Only a heading may have several paragraphs of answer.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue
@@ -508,7 +483,6 @@ def _answers(question: BlockDraft, draft: BlockDraft) -> bool:
 
 
 def _find_question(text: str, draft: BlockDraft) -> tuple[int, int] | None:
-    """The question that opens the paragraph, on a line of its own."""
     line = text[draft.start : draft.end].split("\n", 1)[0].rstrip()
     start, end = draft.start, draft.start + len(line)
     if len(line) > _LONGEST_QUESTION or not line.rstrip("*_ ").endswith("?"):

@@ -1,7 +1,6 @@
-"""Cuts a text into passages along its structure, each small enough for the embedder. PURE.
+"""Cut a text into passages along its structure, each small enough for the embedder. PURE.
 
-A passage lies in one section where it can; blocks that read badly when cut stay whole where they fit; prose is cut at
-sentence ends, with an overlap, so that a sentence that leans on the one before is found with it.
+Prose is cut at sentence ends, with an overlap, so that a sentence is found together with the one it refers to.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ _WORDS = re.compile(r"[^\W_]+")
 
 
 def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
-    """The titles of the sections around a character, outermost first. ``sections`` are (start, level, title)."""
+    """Return the titles of the sections around a character, outermost first. ``sections`` are (start, level, title)."""
     return tuple(section.title for section in sections_above((Section(*row) for row in sections), offset))
 
 
 def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
-    """The headings without a first one that only repeats the title."""
+    """Return the headings without a first one equal to the title."""
     return heading_path[1:] if heading_path and heading_path[0].casefold() == title.casefold() else heading_path
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is not cut: a sentence, a block, or a piece of one too large. ``best_cut`` rates a cut right before it."""
+    """An uncut stretch: a sentence, a block or a piece of one. ``best_cut`` rates a cut before it."""
 
     start: int
     end: int
@@ -43,9 +42,7 @@ class Unit:
 
 
 def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Stretches of ``unit`` that hold its every non-space character: its lines, or some of about the size of the
-    limit.
-    """
+    """Yield the lines of ``unit``, or pieces of about ``limit``, without white space at their ends."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -67,9 +64,6 @@ def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tupl
 
 
 def _find_cut(text: str, start: int, end: int, stop: int) -> int:
-    """The best place to cut in the last third before ``end``: after a line, a clause, a word; ``end`` itself if there
-    is none.
-    """
     if end >= stop:
         return stop
     earliest = start + max(1, (end - start) * 2 // 3)
@@ -81,18 +75,16 @@ def _find_cut(text: str, start: int, end: int, stop: int) -> int:
 
 
 OVERLAP = 0.2
-"""The share of a passage that may repeat the end of the one before it, in the same section, in whole sentences."""
+"""At most this share of a passage repeats whole sentences from the end of the passage before, in the same section."""
 
 
 def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
-    """Runs of units within ``limit``, of about the same size, each but the first beginning with the end of the one
-    before.
-    """
+    """Yield runs of units within ``limit``, of similar sizes; each repeats the end of the run before."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
     first = done = 0
     while done < len(units):
-        # As many passages as needed for what is left, all of one size, rather than full ones and a short last one.
+        # Equal passages are better than full ones and a short last one.
         count = max(1, ceil((left - shared) / max(1, limit - shared)))
         target = limit if left <= limit else min(limit, shared + ceil((left - shared) / count))
         stop, used = first, 0
@@ -106,7 +98,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Of code and tables nothing is repeated, except to keep a few last lines from standing alone.
+        # Code and tables are only repeated above a short tail.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost
@@ -117,7 +109,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> int:
-    """The best cut that leaves at least two thirds of what was gathered; the last of equals."""
+    """Return the last of the best cuts that keep at least two thirds of the cost."""
     best, left = stop, used
     for at in range(stop, earliest - 1, -1):
         if left * 3 < used * 2:
@@ -136,21 +128,19 @@ SPECIAL_TOKENS = 2
 """Tokens an encoder adds around a text ([CLS] and [SEP])."""
 MAX_CONTEXT_CHARS = 160
 SHORTEST_RECORD = 20
-"""Mean tokens from which the rows of a table become passages of their own."""
+"""Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A run of letters of any length can be one unknown token. Counting a token for every so many characters bounds a
-# passage's length.
+# A long run of letters can be one unknown token, so every 16 characters count as a token at least.
 _CHARS_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A passage: ``text`` is ``extracted.text[start:end]`` to the letter. It ends in no white space and begins with
-    none but the indentation of a line of code.
+    """A passage: ``text`` is exactly ``extracted.text[start:end]``.
 
-    ``heading_path`` holds the titles of the sections around the whole passage, outermost first; ``page`` is the page
-    its first character stands on.
+    Only the indentation of code is white space at its ends. ``heading_path`` are the titles of the sections around the
+    whole passage, outermost first; ``page`` is its first character's.
     """
 
     start: int
@@ -162,11 +152,9 @@ class TextChunk:
 
 @dataclass(slots=True)
 class _Group:
-    """Neighbouring regions that are packed together; a region is the text from one heading to the next, whatever their
-    levels.
+    """Neighbouring regions that are packed together; a region is the text between two headings.
 
-    ``path`` holds the titles of the sections it lies in. ``leads`` says that it is only a heading, or what stands
-    before the first one: it belongs with what follows.
+    ``leads`` marks a lone heading or a short text before all headings: the next region joins it.
     """
 
     path: tuple[str, ...]
@@ -183,11 +171,10 @@ class _Group:
 
 
 def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
-    """The passages of ``extracted`` in reading order; together they hold every non-space character of its text.
+    """Return the passages of ``extracted`` in reading order; they contain every non-space character.
 
-    ``budget_tokens`` is what the embedder reads at once. The two special tokens and ``heading_context()`` count towards
-    it; a context that takes more than three quarters of it, which only a very small budget allows, leaves the passage a
-    quarter.
+    ``budget_tokens`` includes special tokens and ``heading_context()``, but a passage gets at least a quarter of it.
+    Raises: ValueError if it is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -195,7 +182,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
     cost_of = partial(_measure, count_tokens)
     regions = _find_regions(extracted, cost_of)
     limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {region.path for region in regions})
-    # Rows are cited by the sheet they stand on, however small it is.
+    # Rows are cited by their sheet, however small.
     groups = _group_regions(regions, limits, joins_small=not extracted.holds_records)
     if extracted.holds_records:
         groups = _separate_records(groups)
@@ -208,11 +195,9 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
 
 
 def heading_context(title: str, heading_path: Sequence[str]) -> str:
-    """What is prepended to a passage when it is embedded: the document's title and the headings, at most
-    ``MAX_CONTEXT_CHARS`` long.
+    """Return the title and headings to embed before a passage, at most ``MAX_CONTEXT_CHARS`` long.
 
-    A heading equal to the part before it is not repeated. Of a long path the inner parts go first: title and last
-    heading tell most.
+    A long path loses its inner parts first, because the title and the last heading say most.
     """
     parts: list[str] = []
     for part in (title, *heading_path):
@@ -227,25 +212,23 @@ def heading_context(title: str, heading_path: Sequence[str]) -> str:
 
 
 def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
-    """A passage as the embedder reads it: its context on a line of its own, then its text."""
     context = heading_context(title, heading_path)
     return f"{context}\n{text}" if context else text
 
 
 def content_hash(text: str, heading_path: Sequence[str]) -> str:
-    """SHA-256 in hexadecimal of a passage and its headings; two that differ in white space alone have the same."""
+    """Return the SHA-256 of a passage and its headings, regardless of white space."""
     fields = (" ".join(part.split()) for part in (*heading_path, text))
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _measure(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
-    """The cost of each text, asked of the tokenizer in batches."""
     tokens = (count for at in range(0, len(texts), _BATCH) for count in count_tokens(texts[at : at + _BATCH]))
     return [max(count, ceil(len(text) / _CHARS_PER_TOKEN), 1) for text, count in zip(texts, tokens, strict=True)]
 
 
 class _Budgets(dict[tuple[str, ...], int]):
-    """How much a passage under a heading path may cost."""
+    """Token budgets by heading path."""
 
     def __init__(self, cost_of: CountTokens, title: str, budget: int, paths: Iterable[tuple[str, ...]]) -> None:
         known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)})
@@ -256,7 +239,6 @@ class _Budgets(dict[tuple[str, ...], int]):
 
 
 def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group]:
-    """Each region that holds words, as a group of its own."""
     text, sections = extracted.text, extracted.sections
     paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
     open_sections: list[Section] = []
@@ -287,10 +269,9 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Start, end, cut before it, and whether it is prose, of each block and sentence; ``spans`` touch the region."""
+    """Yield (start, end, break before, is prose) of each block and sentence."""
     at = start
     line_end = text.find("\n", start, stop)
-    # A heading with a line of its own.
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
         at += len(text[start:line_end].rstrip())
     introduces = at > start
@@ -313,7 +294,7 @@ def _cut_region(
 
 
 def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
-    """Neighbours joined where one is too small to stand alone, and heads without a body with what they head."""
+    """Join neighbours that are too small, and headings with the text below them."""
     groups: list[_Group] = []
     for group in sections:
         last = groups[-1] if groups else None
@@ -333,9 +314,9 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 
 
 def _separate_records(groups: list[_Group]) -> list[_Group]:
-    """Each unit alone, where units are long enough to mean something alone.
+    """Return one group a unit, if units are long enough.
 
-    A vector of ten parts is near to none of them; a row of three short numbers is near to everything.
+    A vector of ten records is near to none of them; a row of three short numbers is near to everything.
     """
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
@@ -344,9 +325,9 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
-    """The path of both joined; None when they had better stand alone."""
+    """Return the path of both groups; None if they should stay separate."""
     depth = len(group.path) - 1
-    # Only siblings, and a section with its first subsection, and nothing that comes up from deeper in.
+    # Only siblings, or a section and its first subsection, are joined.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -357,7 +338,7 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
 
 
 def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: CountTokens) -> None:
-    """Replaces each unit over its limit by pieces within it: lines first, then cuts wherever they hurt least."""
+    """Replace units over their limit by lines, and long lines by pieces."""
     by_line = True
     while True:
         found = [
@@ -382,7 +363,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """``stretches``, those halved that cost more than the sum of their units: a tokenizer need not be additive."""
+    """Halve stretches over their limit: a tokenizer need not be additive."""
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {
@@ -399,7 +380,7 @@ def _enforce_limits(
                 halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
             else:
                 halved.append((start, end, path))
-        # A part can lie within the overlap that the next passage already has.
+        # A half within the next passage's overlap is dropped.
         halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))
         ends = [0, *accumulate((end for _, end, _ in halved), max)]
         stretches = [stretch for stretch, end in zip(halved, ends, strict=False) if stretch[1] > end]

@@ -1,4 +1,4 @@
-"""Encodings that an outside party names: a server, a page, a feed, a mail."""
+"""Encodings named by servers, pages, feeds and mails."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 
 import webencodings
 
-# Names of Microsoft's code pages, which mails use and the standard lacks.
+# Mails use these code pages, which the standard lacks.
 _CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
-# Words of a header (RFC 2047), and its parameters (RFC 2231).
+# These match encoded words (RFC 2047) and parameters (RFC 2231) of mail headers.
 _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
 def codec_of(label: str) -> str:
-    """Return the Python codec for a label of the WHATWG Encoding Standard; for any other text, an empty string.
+    """Return the Python codec for a label of the WHATWG Encoding Standard; empty if unknown.
 
-    Python has further codecs, which fail on ordinary text (idna) or take quadratic time (punycode).
+    Other Python codecs fail on ordinary text (idna) or take quadratic time (punycode).
     """
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
     name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
@@ -25,21 +25,20 @@ def codec_of(label: str) -> str:
 
 
 def label_in_xml(data: bytes) -> str:
-    """Return the label in the XML declaration, empty without one."""
     found = _IN_XML.search(data[:400])
     return found[1].decode("ascii", "replace") if found else ""
 
 
 def encoding_of_xml(data: bytes) -> str | None:
-    """Return UTF-8 for XML whose declaration names no encoding of the web, None for XML that a parser may believe."""
+    """Return UTF-8 if the XML declares an unknown encoding; None if a parser can use the declaration."""
     label = label_in_xml(data)
     return "utf-8" if label and not codec_of(label) else None
 
 
 def with_known_encodings(header: str) -> str:
-    """Return a header of a mail in which each label is that of a Python codec, or says that none is known.
+    """Return a mail header whose labels are Python codecs or ``unknown-8bit``.
 
-    Bytes without a label, which the parser of mails hides in surrogates, are UTF-8 or else Windows-1252.
+    Bytes without a label, which the parser hides in surrogates, are UTF-8 or else Windows-1252.
     """
     raw = header.encode("utf-8", "surrogateescape")
     try:

@@ -1,4 +1,4 @@
-"""What extraction hands on: one canonical text, and marks at exact offsets into it. And how large a file may be."""
+"""The result of extraction: a canonical text and its structure; the limits on files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pathlib import PurePosixPath
 from typing import NamedTuple, TypeVar
 
 from retrieval.exceptions import DocumentRejected
-
-# Offsets of lines, and the words of a heading without its markup.
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"<[^<>]{1,300}>")
@@ -28,7 +26,7 @@ MAX_TITLE_CHARS = 200
 
 
 def find_line_starts(text: str) -> list[int]:
-    """The offset of each line of ``text``, then ``len(text)``: line i is ``text[starts[i]:starts[i + 1]]``."""
+    """Return the offset of each line, then ``len(text)``: line i is ``text[starts[i]:starts[i + 1]]``."""
     starts = [0]
     starts.extend(match.end() for match in re.finditer("\n", text))
     if starts[-1] != len(text):
@@ -37,7 +35,7 @@ def find_line_starts(text: str) -> list[int]:
 
 
 def plain_title(source: str) -> str:
-    """A heading's words without Markdown or reStructuredText markup, on one line, at most ``MAX_TITLE_CHARS`` long."""
+    """Return a heading on one line without markup, at most ``MAX_TITLE_CHARS`` long."""
     title = _ROLE.sub(lambda match: f"`{match[1].rstrip()}`", source[: 4 * MAX_TITLE_CHARS])
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
@@ -61,9 +59,7 @@ def plain_title(source: str) -> str:
 
 
 def derive_title(filename: str) -> str:
-    """A readable title from a file's name: no extension, no number that orders files, spaces for underscores and
-    hyphens.
-    """
+    """Return a title from a file's name, without extension, ordering number, underscores and hyphens."""
     stem = PurePosixPath(filename).stem
     if _ORDERING.match(filename):
         stem = _ORDERING.sub("", stem, count=1)
@@ -76,10 +72,9 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading. ``start`` is the offset of its first character (an overline's, in reStructuredText).
+    """A heading and its section. ``start`` is the offset of the heading (of its overline, in reStructuredText).
 
-    ``level`` starts at 1 for the outermost; the section reaches to the next one of the same or a lower level.
-    ``title`` holds no markup.
+    ``level`` starts at 1. The section ends at the next heading of the same or a lower level.
     """
 
     start: int
@@ -91,7 +86,7 @@ S = TypeVar("S", bound=Section)
 
 
 def sections_above(sections: Iterable[S], offset: int) -> list[S]:
-    """The sections around the character at ``offset``, outermost first. ``sections`` are in order of their starts."""
+    """Return the sections around ``offset``, outermost first. ``sections`` are sorted by start."""
     path: list[S] = []
     for section in sections:
         if section.start > offset:
@@ -101,7 +96,7 @@ def sections_above(sections: Iterable[S], offset: int) -> list[S]:
 
 
 class Page(NamedTuple):
-    """A page of a paginated file. ``number`` starts at 1; its text is ``text[start:end]``, possibly empty."""
+    """A page of a file: ``text[start:end]``, possibly empty. ``number`` starts at 1."""
 
     number: int
     start: int
@@ -109,14 +104,14 @@ class Page(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch ``text[start:end]`` that reads badly when cut: a code block, a table, a row, a definition."""
+    """A stretch that reads badly when cut: a code block, table, row or definition."""
 
     start: int
     end: int
 
 
 class TableGridRow(NamedTuple):
-    """``cells`` are the start and the end of each cell in the text, as many as the table has columns."""
+    """A row of a table. ``cells`` has the (start, end) of each column's cell."""
 
     start: int
     end: int
@@ -124,10 +119,9 @@ class TableGridRow(NamedTuple):
 
 
 class TableGrid(NamedTuple):
-    """A table: the names of its columns, and the places of its cells.
+    """A table's column names and the offsets of its cells.
 
-    With ``has_decimal_points`` the extractor wrote its numbers, with a point before the decimals; else the table's own
-    cells tell what a point means.
+    ``has_decimal_points`` is true if the extractor wrote the numbers; else the cells show what a point means.
     """
 
     start: int
@@ -138,7 +132,7 @@ class TableGrid(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file in an archive, or an attachment of a mail: a document of its own. ``name`` is a relative path."""
+    """A file in an archive or mail, which becomes a document. ``name`` is a relative path."""
 
     name: str
     data: bytes
@@ -146,9 +140,9 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that the file holds and the text does not. ``retrieval.models.document`` has a sentence for each kind.
+    """Content that the text lacks. ``retrieval.models.document`` has a sentence for each kind.
 
-    ``names`` are the first of ``count``, where they have names.
+    ``names`` has the first of ``count`` names, if any.
     """
 
     kind: str
@@ -158,17 +152,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a file as the source viewer shows it, and its structure.
+    """The canonical text of a file, as the source viewer shows it, and its structure.
 
-    ``text`` is canonical: Unicode NFC, ``\\n`` as the only line end, no NUL and no other control characters but tab.
-    Every offset, here and in all that is derived from it, counts characters of this text and never bytes of the file.
-    ``sections``, ``pages`` and ``protected`` are in order of ``start``; protected spans do not overlap.
-    ``holds_records`` says that each protected span stands for itself, as the rows of a catalogue do.
-    ``tables`` are those whose cells cannot be found again in the text; those in Markdown's form are not among them.
-    ``unread_pages`` are the numbers of those that are pictures: their text can only be recognised.
-    ``members`` are the files that it holds, of formats that are read, each under a name of its own.
-    ``left_out`` says what of the file is not in the text, such as hidden sheets. A parser may leave out the media type,
-    and the title of a file that has none.
+    ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
+    its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``; protected spans do
+    not overlap. ``holds_records`` means that each protected span is independent, as a catalogue's rows are. ``tables``
+    has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members`` are contained
+    files of supported formats, with unique names. ``left_out`` lists content that the text lacks, such as hidden
+    sheets.
     """
 
     text: str
@@ -184,23 +175,21 @@ class ExtractedText:
     left_out: Sequence[LeftOut] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """The number of the page that holds ``offset`` (between two pages, the earlier); None for a file without
-        pages.
-        """
+        """Return the page of ``offset`` (between pages, the earlier); None for a file without pages."""
         if not self.pages:
             return None
         return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """All of one kind; nothing where there is none. ``count`` is that of what has no names."""
+    """Return one kind of left-out content, or an empty tuple. ``count`` is for content without names."""
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Upper bounds on one file; what passes one of them is rejected, never cut short."""
+    """Upper bounds for one file. Above them it is rejected, never truncated."""
 
     max_bytes: int = 50_000_000
     max_text_chars: int = 20_000_000

@@ -1,7 +1,7 @@
-"""Sentences of a document that speak to a language model instead of a reader. PURE.
+"""Find sentences of a document that address a language model. PURE.
 
-They are flagged for curators and left out of what a model is told; nothing is rejected or hidden for them. What reads
-like an ordinary task ("Write a poem") is not recognised, nor is any language but English and Dutch.
+They are flagged for curators and left out of prompts. Ordinary tasks ("Write a poem") and languages other than English
+and Dutch are not recognised.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 from retrieval.text.sentences import split_sentences
 
-# The wording of sentences in documents that instruct a language model, as regular expressions.
-#
-# They are narrow: manuals order their readers about on every line, and documents about language models speak of
-# prompts. What counts is whom a sentence speaks to, or what it wants done with an answer.
+# The patterns are narrow, because manuals give orders on every line, and documents about language models mention
+# prompts. The addressee of a sentence counts, or its demand on an answer.
 
 _MODEL = (
     r"(?:ai(?:[\s-]+(?:assistants?|models?|systems?|agents?|bots?))?|llms?|(?:large\s+)?language\s+models?|chatbots?"
@@ -35,7 +33,6 @@ _OUTPUT = r"(?:answers?|repl(?:y|ies)|responses?|output|summary|summaries|antwoo
 _USER = r"(?:the\s+)?(?:users?|reader|person\s+(?:who\s+is\s+)?asking|human|gebruiker|lezer)"
 
 _PATTERNS: dict[str, tuple[str, ...]] = {
-    # Earlier instructions are not to count any more, or these are to count more.
     "set aside": (
         r"\b(?:ignore|disregard|forget|override|negeer|vergeet)\b(?:\s+(?:all|any|the|your|of|alle|de|je|jouw)){0,3}\s+"
         r"(?:previous|prior|preceding|earlier|above|other|system|eerdere|vorige|voorgaande|bovenstaande)\s+(?:\w+\s+)?"
@@ -45,7 +42,6 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         + _INSTRUCTIONS
         + r"\b.{0,40}\b(?:you|your|bot|chatbot|assistant|model|je)\b",
     ),
-    # A model is spoken to, and told what to do.
     "addressed": (
         rf"\b{_MODEL}\b.{{0,25}}\b(?:must|should|shall|has\s+to|have\s+to|are\s+to|is\s+to|please|need\s+to|moet(?:en)?"
         rf"|dien(?:t|en)\s+te)\s+(?:\w+\s+){{0,2}}?{_SAY}\b",
@@ -56,7 +52,6 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         rf"\b(?:any|every|each|elk|ieder)\s+{_MODEL}\s+(?:that|which|reading|who|dat|die)\b",
         r"\byou(?:\s*+,)?\s++(?:the\s++)?(?:ai|assistant|chatbot|language\s+model)\s*,",
     ),
-    # What an answer is to hold.
     "answer": (
         r"\b(?:(?:when(?:ever)?|before|while|if)\s+you\s+(?:are\s+)?(?:answer|reply|respond|summari[sz]e|asked)"
         r"|(?:when(?:ever)?|before|while)\s+(?:answering|replying|responding(?!\s+to\s+an?\b)|summari[sz]ing))\b.{0,70}"
@@ -76,14 +71,12 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         r"\s+asks\b",
         r"^(?:respond|reply|answer|antwoord|reageer)\s+(?:only\s+|from\s+now\s+on\s+|alleen\s+)?(?:in|with|met)\b",
     ),
-    # Something is to be kept from whoever asks.
     "conceal": (
         rf"\b(?:do\s+not|don.t|never|without)\s+(?:tell|inform|mention|reveal|show|disclose|let|tell|alert|warn)(?:ing)?\b.{{0,40}}"
         rf"\b(?:{_USER}|this\s+(?:note|text|instruction|message|sentence)|these\s+instructions)\b",
         r"\b(?:vertel|meld|zeg|noem|toon)\b.{0,20}\b(?:gebruiker|lezer|opmerking|instructie)\b.{0,10}\bniet\b",
         rf"\b(?:keep|houd)\b.{{0,30}}\b(?:hidden|secret|invisible|verborgen|geheim)\s+(?:from|voor)\s+{_USER}\b",
     ),
-    # Something is to be carried out of the site.
     "send": (
         r"\b(?:send|post|forward|upload|transmit|append|submit|e?mail|enter|stuur|verstuur|mail|voeg)\b.{0,60}\b(?:conversation"
         r"|chat|user.?s|question|answers|api\s+keys?|passwords?|context|system\s+prompt|gesprek|vraag|gebruiker)\b.{0,60}"
@@ -93,21 +86,18 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         r"\b(?:use|call|open|invoke|gebruik|roep)\b.{0,12}\b(?:your|je|jouw)\s+(?:\w+\s+)?(?:tool|browser|plugin|search|function"
         r"|zoekfunctie|browser)\b",
     ),
-    # The answerer is to be somebody else.
     "role": (
         r"\b(?:from\s+now\s+on|vanaf\s+nu)\b.{0,10}\b(?:you|je|jij)\b",
         r"\byou\s+are\s+now\s+(?:\w+\s+){0,3}?(?:bot|ai|assistant|mode|dan|gpt)\b|\byou\s+are\s+now\s+in\s+\w+\s+mode\b",
         r"\b(?:act|behave|pretend|answer|write)\b.{0,30}\b(?:in\s+the\s+style\s+of\s+an?|as\s+if\s+you\s+were\s+an?\s+(?:ai|bot|assistant"
         r"|unrestricted))\b|\bin\s+de\s+stijl\s+van\s+een\s+piraat\b",
     ),
-    # The instructions are to be told.
     "reveal": (
         r"\b(?:print|show|reveal|repeat|output|display|tell|toon|herhaal|geef)\b.{0,25}\b(?:your|je|jouw)\s+(?:\w+\s+)?"
         r"(?:prompt|systeemprompt|instructions|instructies|configuration)\b",
         r"\b(?:print|repeat|output|herhaal)\b.{0,20}\b(?:text|everything|words|tekst|alles)\b.{0,12}\b(?:above|boven)\b",
         r"\b(?:what|wat)\s+(?:is|are|zijn)\s+(?:your|je|jouw)\s+(?:system\s+)?(?:prompt|instructions|instructies)\b",
     ),
-    # Marks by which models tell apart who speaks, and pretended ends of a quotation.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id|eot_id)\|>|\[/?INST\]|<</?SYS>>",
         r"^\W{0,4}(?:system|admin|administrator|developer)\s+(?:override|message|prompt|instruction|notice)\s*[:\]]",
@@ -126,7 +116,7 @@ RULES = {
     )
     for rule, patterns in _PATTERNS.items()
 }
-# How a sentence begins that gives an order. Manuals are full of such: it tells only beside one that instructs a model.
+# Manuals are full of orders, so an order counts only next to a sentence that instructs a model.
 ORDER = re.compile(
     r"\W{0,8}(?:(?:and|but|then|now|instead|please|also|always|just|only|rather|so|simply|from\s+now\s+on|en|maar|dan|nu"
     r"|daarna|ook|altijd|alleen|gewoon)\b[\s,]*){0,3}"
@@ -138,14 +128,13 @@ ORDER = re.compile(
     rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
     re.IGNORECASE,
 )
-# So many places are kept with a document.
+# At most this many places are stored with a document.
 MOST_SHOWN = 20
-# Of a longer stretch without an end of a sentence, pieces of this many characters are judged.
 _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """``text[start:end]`` reads like an instruction to whoever answers questions, by ``rule``."""
+    """A stretch that instructs a model, found by ``rule``."""
 
     start: int
     end: int
@@ -153,13 +142,13 @@ class Instruction(NamedTuple):
 
 
 def find_instructions(text: str) -> list[Instruction]:
-    """The sentences, list items and lines of the text that instruct a model, in order.
+    """Return the sentences, list items and lines that instruct a model, in order.
 
-    An order ("Say that …", "Send it to …") is one where a neighbour is: alone, it may be meant for a reader.
+    An order ("Say that …") counts only next to an instruction: alone, it may address a reader.
     """
-    pieces = list(_pieces(text))
+    pieces = list(_split_pieces(text))
     rules = [match_rule(text[start:end]) for start, end in pieces]
-    # On the way there and on the way back: an order may stand before what it belongs to.
+    # An order may precede its instruction, so both directions are tried.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]
@@ -169,12 +158,10 @@ def find_instructions(text: str) -> list[Instruction]:
 
 
 def match_rule(sentence: str) -> str:
-    """The rule by which a sentence instructs a model; empty for none."""
     return next((rule for rule, patterns in RULES.items() if any(each.search(sentence) for each in patterns)), "")
 
 
 def without_instructions(text: str, replacement: str) -> str:
-    """The text with ``replacement`` in place of each sentence that instructs a model."""
     kept = []
     begin = 0
     for found in find_instructions(text):
@@ -183,7 +170,7 @@ def without_instructions(text: str, replacement: str) -> str:
     return "".join([*kept, text[begin:]])
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
+def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
     for start, end, _break in split_sentences(text, 0, len(text)):
         for begin in range(start, end, _LONGEST):
             yield begin, min(end, begin + _LONGEST)

@@ -1,7 +1,4 @@
-"""Identification of a text's language by its most common words. PURE.
-
-The site itself is in English and Dutch; keyword search has configurations for more languages.
-"""
+"""Identify a text's language by its most common words. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import functools
 import re
 from collections import Counter
 
-# Words that the two languages share, or that French, German and Spanish use as often, would mislead.
+# Words common to both languages, or frequent in French, German or Spanish, would mislead.
 _COMMON = {
     "en": frozenset(
         """
@@ -66,9 +63,8 @@ _OTHERS = {
         jos sen ovat tämä kanssa
         """,
 }
-# Other languages have these words of English and Dutch, too.
+# These words of English and Dutch also occur in other languages.
 _MORE = {"en": "is in on or an no me was so we", "nl": "de en is in dat die met als of wie was na u den ik"}
-# These languages have a script of their own; the values are ranges of its characters.
 _SCRIPT_SPANS = {
     "ja": "\u3041-\u30ff",
     "ko": "\uac00-\ud7af",
@@ -77,7 +73,7 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# This share of the letters decides. It is low, because Japanese text mixes kana with Chinese characters.
+# This share of letters decides. It is low because Japanese mixes kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -85,12 +81,11 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """``"en"`` or ``"nl"`` of the texts together; empty when the common words of neither, or those of both, stand out.
+    """Return ``"en"`` or ``"nl"`` for the texts together; empty if unclear.
 
-    At least two different common words, a twelfth of all words, and twice as many as of the other language are asked
-    for.
+    A language needs two different common words, 8 % of all words, and twice the other language's.
     """
-    counted = [_count(text) for text in texts]
+    counted = [_count_words(text) for text in texts]
     total = sum(words for words, _ in counted)
     hits = {language: sum(sum(common[language].values()) for _, common in counted) for language in _COMMON}
     best, other = sorted(hits, key=lambda language: (-hits[language], language))
@@ -101,31 +96,27 @@ def detect_language(*texts: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _count(text: str) -> tuple[int, dict[str, dict[str, int]]]:
-    """How many words a text has, and how often the common words of each language that occur; an answer asks for those
-    of its sources several times."""
+def _count_words(text: str) -> tuple[int, dict[str, dict[str, int]]]:
+    """Count all words, and common words by language. Cached: an answer needs its sources several times."""
     words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
     common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
     return sum(words.values()), common
 
 
 def identify_language(text: str) -> str:
-    """Return the two-letter code of the text's language; empty if it is not clear.
-
-    A single common word decides in a short question, unless another language has as many.
-    """
+    """Return the two-letter code of the text's language; empty if unclear. One common word can decide."""
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))
     for code, script in _SCRIPTS.items():
         if letters and len(script.findall(sample)) > _SCRIPT_SHARE * letters:
             return code
     words = Counter(_WORD.findall(sample.lower()))
-    hits = {code: sum(words[word] for word in words.keys() & common) for code, common in _all_common().items()}
+    hits = {code: sum(words[word] for word in words.keys() & common) for code, common in _list_common_words().items()}
     (best, most), (_, second) = sorted(hits.items(), key=lambda item: -item[1])[:2]
     return best if most > max(second, _MIN_SHARE * words.total()) else ""
 
 
 @functools.cache
-def _all_common() -> dict[str, frozenset[str]]:
+def _list_common_words() -> dict[str, frozenset[str]]:
     english, dutch = (_COMMON[code] | frozenset(more.split()) for code, more in _MORE.items())
     return {"en": english, "nl": dutch} | {code: frozenset(listed.split()) for code, listed in _OTHERS.items()}

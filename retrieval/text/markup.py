@@ -1,8 +1,4 @@
-"""Removal of markup that has no meaning for the reader of a passage. PURE.
-
-Documentation sites are written in dialects of Markdown (MkDocs, Hugo, GitHub), with links and pictures that lead to
-files beside the document.
-"""
+"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub) without meaning in a passage. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ _EMPTY_LINK = re.compile(r"\[[ \t]*+\]\([^()\n]{0,1000}+\)")
 _TARGET = r"[^\s()]{0,1000}+(?:\([^\s()]{0,100}+\)[^\s()]{0,100}+)?(?:[ \t]++\"[^\"\n]{0,200}+\")?\)"
 _LINK = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\({_TARGET}")
 _LINK_BESIDE = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\((?!https?://|mailto:|//){_TARGET}")
-# Kramdown writes {: .wide }, Python-Markdown { class="wide" }, and both of them and Hugo write {#place}.
+# Kramdown writes {: .wide }, Python-Markdown { class="wide" }; both and Hugo write {#place}.
 _ATTRIBUTES = re.compile(
     r"(?<![ \t])[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}"
 )
@@ -34,14 +30,14 @@ _FENCES = ("```", "~~~")
 
 
 def opens_note(line: str) -> bool:
-    """Return whether the line opens a note or a tab of MkDocs, whose text is indented below it."""
+    """Return whether the line opens a MkDocs note or tab; its text is indented below."""
     return _NOTE.fullmatch(line) is not None
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
-    """Return prose without pictures, comments, tags, attributes, footnotes and task boxes.
+    """Return prose without images, comments, tags, attributes, footnotes and task boxes.
 
-    A link to a file beside the document, or with ``all_links`` any link, is replaced by its words.
+    Local links (all links, if ``all_links``) are replaced by their words.
     """
     for pattern in (_COMMENT, _IMAGE, _EMPTY_LINK, _TAG):
         text = pattern.sub("", text)
@@ -52,9 +48,9 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 
 
 def open_notes(text: str) -> str:
-    """Return the text with notes and tabs of MkDocs as plain paragraphs below their titles in bold."""
+    """Return the text with MkDocs notes as paragraphs below bold titles."""
     lines: list[str] = []
-    # Each open note has its indent, and the number of columns by which its text is indented more.
+    # Entries are an open note's indent, and its text's additional indent.
     depths: list[tuple[int, int]] = []
     is_code = False
     given = text.split("\n")

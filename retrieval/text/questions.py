@@ -1,7 +1,6 @@
-"""Whether two questions ask the same. PURE.
+"""Decide whether two questions ask the same. PURE.
 
-They do when they agree but for capitals and punctuation, or when they are very like each other: by their cosine, the
-same question word, and the same numbers and codes. docs/quality.md has how often that is right.
+They have the same words, or a high cosine, the same question word, numbers and codes (measured in docs/quality.md).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 import unicodedata
 
 LEAST_LIKENESS = 0.9
-"""Of two questions, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
+"""The least likeness, on the embedder's scale of texts: a cosine of 0.981 with multilingual-e5-small."""
 
 _QUESTION_WORDS = {
     "when": "when|(?:what|which) (?:year|date|day|time|century|decade)|wanneer|welke? (?:jaar|datum|dag)|hoe laat",
@@ -26,21 +25,20 @@ _WORD = re.compile(r"\w+")
 
 
 def normalize(question: str) -> str:
-    """The words of a question in lower case, without punctuation: wordings that agree in it are the same."""
     words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
     return " ".join(words) or " ".join(question.split())
 
 
 def ask_alike(one: str, other: str) -> bool:
-    """Whether two questions have the same question word (or none), and the same numbers and codes."""
-    return _kind(one) == _kind(other) and _codes(one) == _codes(other)
+    """Return whether both have the same question word (or none), numbers and codes."""
+    return _find_kind(one) == _find_kind(other) and _find_codes(one) == _find_codes(other)
 
 
-def _kind(question: str) -> str:
+def _find_kind(question: str) -> str:
     found = [(match.start(), kind) for kind, words in _KINDS.items() if (match := words.search(question))]
     return min(found, key=lambda pair: pair[0])[1] if found else ""
 
 
-def _codes(question: str) -> frozenset[str]:
+def _find_codes(question: str) -> frozenset[str]:
     words = _WORD.findall(question.casefold())
     return frozenset(word for word in words if any(character.isdigit() for character in word))

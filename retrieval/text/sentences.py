@@ -1,4 +1,4 @@
-"""Where sentences and paragraphs of prose begin. PURE."""
+"""Find where sentences and paragraphs of prose begin. PURE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class Break(IntEnum):
-    """How well a text can be cut before a stretch of it; higher is better."""
+    """The quality of a cut before a stretch; higher is better."""
 
     NONE = 0
     SENTENCE = 1
@@ -17,15 +17,13 @@ class Break(IntEnum):
 
 _BOUNDARY = re.compile(
     r"(?P<paragraph>\n[ \t]*\n\s*)"
-    # A list item, a directive or a table row begins a line.
     r"|(?P<line>\n(?=[ \t]*(?:[-*+•‣–]|\d{1,3}[.)]|[a-z]\)|\.\.|\||>)[ \t]))"
-    # A full stop, closing marks, white space, and then what can begin a sentence.
     r"|(?<=[.!?…])[\"'”’»)\]*_`]{0,4}(?P<space>\s+)(?=[\"'“‘«(\[*_`:¿¡]{0,4}[^\W_a-z])"
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
     r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
-# This matches the last word of a sentence that is glued to the next one: "Click Save.Important: back up first.Open the
-# menu". Names such as models.Model look alike, so a text needs two matches.
+# This matches a sentence glued to the next one: "Click Save.Important: back up first.Open the menu". Names such as
+# models.Model look alike, so a text needs two matches.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
@@ -35,10 +33,9 @@ _ABBREVIATION = re.compile(
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
-    """The sentences, list items and paragraphs of ``text[start:end]`` in order, each with the break before it.
+    """Yield (start, end, break before) of each sentence, list item and paragraph of ``text[start:end]``.
 
-    They hold every non-space character, never overlap, and neither begin nor end with white space. The first one's
-    break is PARAGRAPH.
+    They contain every non-space character and have no white space at their ends. The first break is PARAGRAPH.
     """
     begin, kind = start, Break.PARAGRAPH
     glued = {match.end() for match in _GLUED.finditer(text, start, end)}
@@ -63,12 +60,11 @@ def _is_abbreviation(text: str, begin: int, cut: int) -> bool:
     if text[cut - 1] != ".":
         return False
     if cut - begin <= 6 and text[begin : cut - 1].strip().isdigit():
-        return True  # The number of a list item.
+        return True  # It numbers a list item.
     return bool(_ABBREVIATION.search(text[max(begin, cut - 12) : cut - 1]))
 
 
 def strip_range(text: str, start: int, end: int) -> tuple[int, int]:
-    """The range without the white space at its ends; of length 0 when it holds nothing else."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

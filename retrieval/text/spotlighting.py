@@ -1,8 +1,7 @@
-"""Mark each sentence of a quoted text, so that a model distinguishes it from its instructions ("spotlighting").
+"""Mark each sentence of a quoted text, so that a model distinguishes it from its instructions ("spotlighting"). PURE.
 
-Every sentence and every line begins with a mark that is made for the one request. Words that pretend to be the site's
-own lack it, and no document can contain it. Source: Hines et al., "Defending Against Indirect Prompt Injection Attacks
-With Spotlighting", 2024. PURE.
+Every sentence and every line begins with a mark made for one request, which no document can contain. Source: Hines et
+al., "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from retrieval.text.sentences import split_sentences
 
 
 def new_mark(texts: Iterable[str]) -> str:
-    """Return a mark that none of the texts contains."""
     written = "\n".join(texts)
     while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass
@@ -24,14 +22,14 @@ def new_mark(texts: Iterable[str]) -> str:
 
 
 def mark_sentences(text: str, mark: str) -> str:
-    """Return the text with the mark and a space before every sentence and every line that is not blank."""
+    """Return the text with the mark before each sentence and each non-blank line."""
     begins = [start for start, _end, _break in split_sentences(text, 0, len(text))]
     marked_lines = []
     at = 0
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # The first sentence of a line begins with the line: what indents it may mean something.
+        # A line's first sentence includes the indentation, which may have a meaning.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

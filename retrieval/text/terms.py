@@ -1,12 +1,11 @@
-"""Preparation of text for keyword search, before PostgreSQL's own analysis.
+"""Prepare text for keyword search, before PostgreSQL's own analysis.
 
-PostgreSQL reduces words well, but identifiers badly: it reads ``MX-9920-W`` as the word *mx*, the negative number -9920
-and the word *w*, and ``his/her`` as one file name. :func:`expand_identifiers` rewrites such strings so that only plain
-words reach it: the whole with its punctuation removed, followed by the parts. Documents and questions pass through the
-same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w`` meet.
+PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and ``his/her`` as a file name.
+:func:`expand_identifiers` rewrites them as plain words: the whole without punctuation, then its parts. Documents and
+questions use the same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w`` match.
 
-PostgreSQL also drops symbols, and takes a sentence without blanks for one word. So a symbol is rewritten as a word that
-names its character, and Chinese, Japanese and Korean text as pairs of characters, as in Lucene's CJKBigramFilter.
+PostgreSQL also drops symbols, and takes a sentence without blanks as one word. So symbols become words, and Chinese,
+Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
-# Changing how terms are made changes this number; what was indexed with another is indexed again.
+# Raise this number when terms are made differently: passages are then indexed again.
 ANALYSIS_VERSION = 2
 
-# Term weights live in a pgvector `sparsevec`. Its dimensions are hashes of lexemes, 28 bits wide: with 100 lexemes a
+# Term weights are stored in a pgvector `sparsevec`. Its dimensions are 28-bit hashes of lexemes: with 100 lexemes a
 # passage and 10 a question, one unrelated pair in 270,000 shares a dimension.
 DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# Only from the beginning of a word: else a long run of letters is tried from each of them.
+# A match begins only at a word's start; else a long run of letters is tried from each letter.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)
@@ -34,13 +33,13 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
-# These characters join names; the others belong to one name.
+# These join names; the others belong to one name.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
-# What PostgreSQL would take for the start of a path, a tag or an entity, and swallow with the word behind it.
+# PostgreSQL takes these for a path, tag or entity, and swallows the next word.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
-# This matches 1920x1080, 10 × 20 × 30 mm and M8x40, but no hexadecimal number.
+# This matches 1920x1080, 10 × 20 × 30 mm and M8x40.
 _DIMENSIONS = re.compile(
     r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
 )
@@ -48,7 +47,7 @@ _MEASURE = re.compile(
     r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
     re.IGNORECASE,
 )
-# This matches a code written with blanks, such as ISO 9001 or MX 9920 W.
+# This matches codes such as ISO 9001 or MX 9920 W.
 _SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
 _PAIRED = re.compile(
     "["
@@ -56,35 +55,30 @@ _PAIRED = re.compile(
     "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "]+"
 )
-# This matches currencies, arrows, mathematical signs, pictures and emoji, but no frames and bars. The signs that mark
-# items of a list are _BULLETS, and become blanks.
+# This matches currencies, arrows, mathematical signs and emoji. _BULLETS become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
-# These characters choose the look of an emoji, or join several into one.
+# These choose the look of an emoji, or join several.
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
 
 def expand_identifiers(text: str) -> str:
-    """``text`` with identifiers, codes, paths and versions spelt out as whole and parts; all else untouched."""
+    """Return ``text`` with identifiers, codes, paths and versions spelt out as whole and parts."""
     return _rewrite(text, lambda whole, parts: [*whole, *parts])
 
 
 def document_terms(text: str) -> str:
-    """Return ``text`` as :func:`expand_identifiers` does, followed by its codes with blanks as one word.
-
-    A question for ``ISO9001`` then finds ``ISO 9001``.
-    """
+    """Return the expanded text, then its codes with blanks as one word: ``ISO9001`` finds ``ISO 9001``."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
     return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
 
 
 def spellings(phrase: str) -> list[str]:
-    """The ways in which documents may hold a phrase, for a search word by word; the first is the phrase's own.
+    """Return the ways in which documents may write a phrase; its own comes first.
 
-    A document that writes ``MX-9920-W`` holds *mx9920w mx 9920 w*, one that writes ``mx9920w`` the whole alone, and one
-    that writes ``MX 9920 W`` the parts alone; so too for ``wet-rotor``. Within one spelling, all the identifiers of the
-    phrase are written alike.
+    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` as the whole alone, ``MX 9920 W`` as the parts alone;
+    ``wet-rotor`` likewise. One spelling writes all identifiers of the phrase alike.
     """
     ways = [
         expand_identifiers(phrase),
@@ -95,7 +89,7 @@ def spellings(phrase: str) -> list[str]:
 
 
 def identifiers(text: str) -> Iterator[tuple[str, str]]:
-    """The words of ``text`` that hold a digit: as one word in lower case, and as they are written."""
+    """Yield each word with a digit: as one word in lower case, and as written."""
     for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()
         if any(character.isdigit() for character in whole):
@@ -103,22 +97,22 @@ def identifiers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def lexeme_dimension(lexeme: str) -> int:
-    """The sparse vector's dimension of a lexeme, from 1 to DIMENSIONS; equal to what the SQL function computes."""
+    """Return the lexeme's dimension, 1 to DIMENSIONS, as the SQL function computes it."""
     return int(hashlib.md5(lexeme.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1
 
 
 def inverse_document_frequency(document_frequency: int, documents: int) -> float:
-    """How much a term tells: positive, falling with its frequency.
+    """Return the weight of a term: positive, and lower for frequent terms.
 
-    The form that Lucene uses, which never turns negative: ln(1 + (N - df + 0.5) / (df + 0.5)).
-    Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+    Lucene's form, ln(1 + (N - df + 0.5) / (df + 0.5)), is never negative. Source: Robertson and Zaragoza, "The
+    Probabilistic Relevance Framework: BM25 and Beyond", 2009.
     """
     document_frequency = min(document_frequency, documents)
     return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
 
 
 _Spell = Callable[[Sequence[str], Sequence[str]], list[str]]
-"""From an identifier as one word (empty when too long for that) and its parts to the words that stand for it."""
+"""Takes an identifier as one word (empty if too long) and its parts, and returns the words to index."""
 
 
 def _rewrite(text: str, spell: _Spell) -> str:
@@ -134,10 +128,7 @@ def _rewrite(text: str, spell: _Spell) -> str:
 
 
 def spell_out(text: str) -> str:
-    """Return ``text`` in NFC, with symbols as words and versions without their ``v``.
-
-    Chinese, Japanese and Korean text is split into pairs of characters.
-    """
+    """Return ``text`` in NFC, with symbols as words, versions without ``v``, and pairs of CJK characters."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
@@ -146,7 +137,6 @@ def spell_out(text: str) -> str:
 
 
 def pairs_of_characters(run: str) -> list[str]:
-    """Return each two neighbours of the run; the run itself if it has one character."""
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
@@ -156,7 +146,6 @@ def _name_symbol(match: re.Match[str]) -> str:
 
 
 def _expand_dimensions(measures: str, spell: _Spell) -> str:
-    """Return the dimensions as one word, then each of them: ``1920x1080 1920 1080``."""
     parts = [part.strip().lower() for part in re.split("[xX×]", measures)]
     return " ".join(spell([re.sub("[.,]", "", "x".join(parts))], parts))
 
@@ -174,14 +163,14 @@ def _expand_joined(token: str, spell: _Spell) -> str:
     if separators <= {"'"}:
         return token
     if separators <= {"-", "'"} and all(part.isalpha() and not _CAMEL.search(part) for part in parts):
-        return token  # an ordinary hyphenated word: PostgreSQL indexes whole and parts itself
+        return token  # PostgreSQL indexes the whole and the parts of a hyphenated word.
     if separators == {"."} and all(part.isdigit() for part in parts):
-        return token  # a number or a version
+        return token  # It is a number or a version.
     if all(len(part) == 1 and part.isalpha() for part in parts) and separators <= {"."}:
-        return "".join(parts)  # an abbreviation: U.S.A.
+        return "".join(parts)  # It is an abbreviation, as U.S.A.
     words = [word for part in parts for word in _split_camel(part)]
     if separators <= {"/", "-", "'"} and len(parts) == 2 and token.islower() and all(map(str.isalpha, parts)):
-        return " ".join(words)  # and/or
+        return " ".join(words)  # It is an alternative, as and/or.
     names = _BETWEEN_NAMES.split(token)
     if len(names) > 1:
         words = [word for name in names for word in _expand_name(name, spell).split()]
@@ -190,9 +179,7 @@ def _expand_joined(token: str, spell: _Spell) -> str:
 
 
 def _expand_name(name: str, spell: _Spell) -> str:
-    """Return one name of a path or a dotted expression, spelt as if it were alone: ``folder.maxConflicts`` is found
-    by ``maxConflicts``.
-    """
+    """Return one name of a path spelt as if alone: ``maxConflicts`` finds ``folder.maxConflicts``."""
     parts = _PARTS.findall(name)
     if len(parts) > 1:
         return _expand_joined(name, spell)

@@ -1,7 +1,7 @@
-"""Markdown rendered with ranges of its source marked. PURE.
+"""Render Markdown with marked ranges of its source. PURE.
 
-The source is parsed unchanged, and the marks are inserted between its tokens. So a mark changes nothing else on the
-page and never crosses an element, and no text of a document can imitate one.
+The source is parsed unchanged, and marks are inserted between its tokens. A mark therefore changes no other part of the
+page and never crosses an element, and no document can imitate a mark.
 
     markdown.use(mark_ranges)
     render(markdown, text, [Mark(120, 180, id="passage")])
@@ -29,7 +29,7 @@ _BLANKS = " \t\n\r\f\v"
 _MARKS = "marks"
 _CODE = ("fence", "code_block", "code_inline")
 _CELLS = frozenset({"th_open", "td_open"})
-# Signs of elements, and the source of tokens without words.
+# These are the signs of elements, and the source of tokens without words.
 _SIGNS = frozenset({"*", "**", "_", "__", "~~"})
 _WRITTEN = {"softbreak": "\n", "hardbreak": "\n", "image": "!["}
 _LINK_END = re.compile(r"\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\]\[[^\[\]]*\]|\]")
@@ -39,8 +39,9 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A range ``source[start:end]``, shown in ``mark`` elements with these attributes, at least one in each block. Only
-    the first element has the ``id``.
+    """A range ``source[start:end]``, shown as ``mark`` elements with these attributes, one or more in each block.
+
+    Only the first element has the ``id``.
     """
 
     start: int
@@ -50,17 +51,16 @@ class Mark:
 
 
 def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
-    """The HTML of ``text`` as ``markdown`` renders it, with ``marks`` in it.
+    """Return ``text`` as HTML, with ``marks`` in it.
 
-    A mark that reaches beyond the text is cut. A mark on syntax alone, which is not visible, adds no element. Marks may
-    overlap: the first given are the outer ones. Raises: ValueError when ``markdown`` does not use :func:`mark_ranges`.
+    A mark beyond the text is cut. A mark on invisible syntax adds no element. Marks may overlap: the first are the
+    outer ones. Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
 
 
 def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any]) -> list[Token]:
-    """The tokens that :func:`render` renders."""
     env[_MARKS] = _Marks([_fit_mark(mark, text) for mark in marks])
     tokens = markdown.parse(text, env)
     if env.pop(_MARKS, None) is not None:
@@ -69,7 +69,7 @@ def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMa
 
 
 def mark_ranges(markdown: MarkdownIt) -> None:
-    """A markdown-it plugin: lets :func:`render` mark what ``markdown`` renders. Without marks it changes nothing."""
+    """Install a markdown-it plugin that lets :func:`render` mark ranges."""
     markdown.core.ruler.at("inline", _parse_inlines)
     renderer = markdown.renderer
     assert isinstance(renderer, RendererHTML)
@@ -78,7 +78,7 @@ def mark_ranges(markdown: MarkdownIt) -> None:
 
 
 class _Marks:
-    """The marks of one rendering; hands out the id of each once."""
+    """The marks of one rendering; each id is used once."""
 
     def __init__(self, marks: Sequence[Mark]) -> None:
         self._marks = marks
@@ -99,17 +99,14 @@ class _Marks:
 
 
 def _fit_mark(mark: Mark, text: str) -> Mark:
-    """The mark without blanks at its ends, with offsets in the parsed text, whose line ends are one character."""
+    """Return the mark without white space at its ends, with offsets in the parsed text (one character a line end)."""
     start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
     return replace(mark, start=start, end=max(start, end))
 
 
-# Where the content of a block was written -----------------------------------------------------------------------------
-
-
 class SourceLines:
-    """The lines of a parsed text. Ask for the cells of a row in their order."""
+    """The lines of a parsed text. A row's cells must be read in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -117,15 +114,14 @@ class SourceLines:
         self._row, self._column = -1, 0
 
     def bounds(self, token: Token) -> tuple[int, int]:
-        """The range of a block's lines; an empty one if the parser has no position for it."""
+        """Return the range of a block's lines; empty if the parser has no position for it."""
         first, last = token.map or (0, 0)
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
     def origins(self, block: Token, opening: Token | None = None) -> list[int]:
-        """The source offset of each character of a block's content and of its end; empty if the parser has no position
-        for the block. ``opening`` is the token before it.
+        """Return the source offset of each character of a block's content, and of its end; empty if unknown.
 
-        The content lacks what precedes a line (quotation signs, indentation) and the signs of a heading.
+        The content lacks quotation marks, indentation and heading signs. ``opening`` is the token before the block.
         """
         if block.map is None:
             return []
@@ -159,7 +155,7 @@ class SourceLines:
 
 
 def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[Token, int, int]]:
-    """Each token of a parsed line with the range of its words in ``content``; an empty range if it has none."""
+    """Yield each token of a parsed line with its range in ``content``; empty if it has no words."""
     at = 0
     flat = content.replace("\n", " ")
     for token in children:
@@ -167,7 +163,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # The signs of an element precede its words; those of code also follow them.
+            # The signs of an element precede its words; the signs of code also follow them.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)
@@ -180,11 +176,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             at += len(token.markup)
 
 
-# Putting the marks in -------------------------------------------------------------------------------------------------
-
-
 def _parse_inlines(state: StateCore) -> None:
-    """Replaces markdown-it's rule ``inline``, and calls it."""
     marks: _Marks | None = state.env.pop(_MARKS, None)
     parse_inlines(state)
     if marks is None:
@@ -231,14 +223,14 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
 
 
 def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
-    """The lengths of runs of characters that the same marks cover. ``origins`` has one more, for their end."""
+    """Yield the length and the marks of each run with the same marks. ``origins`` also has the end."""
     covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers
 
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
-    """Stores the HTML of code with its marks for the renderer, which would escape it."""
+    """Store the HTML of marked code for the renderer, which would escape it."""
     html, done = [], 0
     # The last line end is not visible.
     for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
@@ -252,8 +244,6 @@ _TAGS = RendererHTML()
 
 
 def _wrap_code_rule(plain: Callable[..., str]) -> Callable[..., str]:
-    """A renderer's rule with the output of ``plain`` and the code's marks in it."""
-
     def render_code(tokens: Sequence[Token], idx: int, *rest: Any) -> str:
         html = plain(tokens, idx, *rest)
         marked = tokens[idx].meta.get(_MARKS)

@@ -1,4 +1,4 @@
-"""A document's Markdown as a page: headings to jump to, links to other documents, and the passage marked in it."""
+"""Render a document's Markdown: headings with anchors, links to other documents, and a marked passage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """Links without a referrer; tables and code that scroll, also with the keyboard."""
+    """A renderer of links without a referrer, and of tables and code that scroll, also with the keyboard."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
@@ -45,8 +45,9 @@ class SafeRenderer(RendererHTML):
 
 
 def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
-    """A CommonMark parser with tables and strikethrough, without HTML and images, whose first heading level is
-    ``top_heading``. It can mark ranges of its source: see :mod:`retrieval.viewer.markdown_marks`.
+    """Return a CommonMark parser with tables and strikethrough, without HTML and images.
+
+    Its first heading level is ``top_heading``. It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
     """
 
     def lower_headings(state: StateCore) -> None:
@@ -63,7 +64,7 @@ def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRender
 
 
 def is_web_or_mail_address(url: str) -> bool:
-    """Whether text that is not trusted may send a reader there: absolute web and mail addresses."""
+    """Return whether untrusted text may link there: only absolute web and mail addresses."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -80,7 +81,7 @@ def _align_by_class(state: StateCore) -> None:
 _LINE_BREAKS = "line_breaks"
 
 Hrefs = Callable[[AbstractSet[str]], Mapping[str, str]]
-"""From sources of documents to the addresses of those that exist."""
+"""Maps sources of documents to the addresses of existing documents."""
 
 
 def render_document(
@@ -93,12 +94,12 @@ def render_document(
     line_breaks: bool = False,
     page_starts: Sequence[int] = (),
 ) -> list[str]:
-    """``text`` as HTML, in parts of some screens each.
+    """Return ``text`` as HTML, in parts of some screens each.
 
-    What stands before ``body_start`` is shown as it is written. Each outer heading has the id ``section-OFFSET``, and
-    the first marked words have ``passage``. A relative link leads to the document with that source, beside the one with
-    ``source``, if ``hrefs`` knows it; links to nowhere become plain words, images their descriptions. With
-    ``line_breaks`` each line end in a paragraph is one on the page. A new part begins at each of the ``page_starts``.
+    Text before ``body_start`` is shown as written. Outer headings have the id ``section-OFFSET``, the first marked
+    words ``passage``. Relative links from ``source`` lead to the documents that ``hrefs`` has; dead links become words,
+    images their descriptions. ``line_breaks`` keeps line ends in paragraphs. A part begins at each of the
+    ``page_starts``.
     """
     front = HtmlWriter(text, passage)
     if body_start:
@@ -120,11 +121,8 @@ def render_document(
     return parts
 
 
-# Headings and links --------------------------------------------------------------------------------------------------
-
-
 def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
-    """Gives the outer headings their ids; returns the ids by the anchors with which links in documents name them."""
+    """Set the ids of outer headings; return them by the anchors that links in documents use."""
     anchors: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for at, token in enumerate(tokens):
@@ -139,7 +137,7 @@ def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: i
 
 
 def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
-    """Gives links the addresses that a reader can follow; of other links, only the words are kept."""
+    """Set the addresses of links; dead links become plain words."""
     inlines = [token for token in tokens if token.type == "inline" and token.children]
     written = {
         str(child.attrs["href"]) for token in inlines for child in token.children or () if child.type == "link_open"
@@ -169,7 +167,7 @@ def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, 
 
 
 def _find_source(href: str, source: str) -> str:
-    """The source that a relative link names, seen from the document with ``source``; empty for other links."""
+    """Return the source named by a relative link in the document ``source``; empty for other links."""
     try:
         parts = urlsplit(href)
     except ValueError:
@@ -178,9 +176,6 @@ def _find_source(href: str, source: str) -> str:
         return ""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(parts.path)))
     return "" if path.startswith("..") or "\0" in path else path
-
-
-# HTML ----------------------------------------------------------------------------------------------------------------
 
 
 class _DocumentRenderer(SafeRenderer):
@@ -213,5 +208,5 @@ def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: A
 
 
 _MARKDOWN = safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
-# Where a link may lead is decided when all of them are known.
+# _resolve_links checks the links when all of them are parsed.
 _MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The page of the source viewer: a document in its own structure, with a passage marked."""
+"""The source viewer's page: a document in its own structure, with a marked passage."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# Half a second for each million characters of prose; what may be markup costs a hundred times as much.
+# A million characters of prose take half a second; possible markup takes a hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
-# Rows of one table, and of all tables on one page.
 ROWS_SHOWN = 500
 _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20
-# Their lines may end within a sentence.
+# Lines in these views may end within a sentence.
 _WRAPPED = (View.PROSE, View.PRINTED)
 
 
 def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> dict[str, Any]:
-    """The context of the viewer's page for the text that is being served; ``parts`` is its HTML.
+    """Return the context of the viewer's page for the served text; ``parts`` is its HTML.
 
-    ``query`` may name a passage (``start``, ``end``), a page of a PDF file (``page``), and the exact text instead of
-    the rendered one (``view=text``). Invalid values are ignored.
+    ``query`` may have a passage (``start``, ``end``), a PDF's page (``page``), and ``view=text`` for the exact text.
+    Invalid values are ignored.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
@@ -68,9 +67,9 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
             "first_line": text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None,
         }
     if view is View.PRINTED and served.pages:
-        context["printed"] = _printed_context(document, served, passage, query.get("page"))
+        context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
     if view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
-        context |= _markdown_context(document, served, passage, view, wants_text=query.get("view") == "text")
+        context |= _build_markdown_context(document, served, passage, view, wants_text=query.get("view") == "text")
     if "parts" not in context:
         writer = HtmlWriter(plain_text.unwrap_lines(text, sections) if view in _WRAPPED else text, passage)
         if view is View.CODE:
@@ -85,7 +84,7 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
 
 
 def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> list[Heading]:
-    """The headings to navigate by: as many levels as fit; the one the passage stands under is current."""
+    """Return the headings to navigate by, in as many levels as fit; the passage's heading is current."""
     if not sections:
         return []
     for deepest in range(max(section.level for section in sections), 0, -1):
@@ -99,23 +98,20 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
 
 
-def _query_string(passage: tuple[int, int] | None, **more: object) -> str:
+def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
     places = {"start": passage[0], "end": passage[1]} if passage else {}
     return "?" + urlencode({**places, **more})
 
 
-# Markdown ------------------------------------------------------------------------------------------------------------
-
-
-def _markdown_context(
+def _build_markdown_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, view: View, *, wants_text: bool
 ) -> dict[str, Any]:
-    """The parts of the page, or the sentence why there are none, and the addresses of both views."""
+    """Return the parts of the page, or a sentence why there are none, and the addresses of both views."""
     text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
-        "rendered_href": _query_string(passage) + jump,
-        "text_href": _query_string(passage, view="text") + jump,
+        "rendered_href": _build_query(passage) + jump,
+        "text_href": _build_query(passage, view="text") + jump,
     }
     if wants_text:
         return context
@@ -123,7 +119,7 @@ def _markdown_context(
         return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
-        # Whoever may read this document may read all of its collection.
+        # Readers of this document may read its whole collection.
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
@@ -136,7 +132,7 @@ def _markdown_context(
         line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
-    # The address of a link, for one, is not visible.
+    # Some text is not visible, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
@@ -149,9 +145,6 @@ def _markdown_context(
     return context | {"parts": slides, "look": "is-rendered is-slides"}
 
 
-# Tables ---------------------------------------------------------------------------------------------------------------
-
-
 def write_tables(
     writer: HtmlWriter,
     document: Document,
@@ -159,10 +152,10 @@ def write_tables(
     sections: Sequence[Heading],
     query: Mapping[str, str],
 ) -> bool:
-    """Each table in a part of its own, with the text between the tables; False, and nothing is written, without tables.
+    """Write each table as a part, with the text between; return False and write none if there are no tables.
 
-    Of each table the rows around the passage are shown, or the first ones. ``query`` may name one of them (``table``),
-    and which of its stretches of rows is shown (``rows``, from 1).
+    A table shows the rows around the passage, or the first. ``query`` may name a table and its stretch of ``rows``,
+    from 1.
     """
     tables = list(Table.objects.filter(document=document))
     limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))
@@ -201,7 +194,7 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
         f"<table{' data-paged' if is_paged else ''}><thead><tr>"
     )
     for name, kind, _unit in table.columns:
-        writer.html(f'<th scope="col"{_alignment(kind == "number")}>{escape(name)}</th>')
+        writer.html(f'<th scope="col"{_format_alignment(kind == "number")}>{escape(name)}</th>')
     writer.html("</tr></thead><tbody>")
     for row in rows:
         _write_row(writer, row)
@@ -210,7 +203,7 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
         passage = writer.passage if any(writer.passage) else None
 
         def address(stretch: int) -> str:
-            return f"{_query_string(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
+            return f"{_build_query(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
 
         context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
         context["previous"] = address(first // limit - 1) if first else ""
@@ -222,15 +215,15 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
     writer.html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # The value to sort by, if it differs from the text.
+        # The browser sorts by this value if it differs from the text.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
-        writer.html(f"<td{_alignment(is_number)}{key}>")
+        writer.html(f"<td{_format_alignment(is_number)}{key}>")
         writer.words(start, end)
         writer.html("</td>")
     writer.html("</tr>\n")
 
 
-def _alignment(is_number: bool) -> str:
+def _format_alignment(is_number: bool) -> str:
     return ' class="align-right"' if is_number else ""
 
 
@@ -238,13 +231,9 @@ def _read_number(words: str | None) -> int | None:
     return int(words) if words and words.isdecimal() and len(words) < 9 else None
 
 
-# PDF -----------------------------------------------------------------------------------------------------------------
-
-
-def _printed_context(
+def _build_printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
 ) -> dict[str, Any]:
-    """One page as it is printed: the one that is asked for, else the passage's, else the first."""
     pages = {number: (start, end) for number, start, end in served.pages}
     number = plain_text.page_number(served.pages, passage[0]) if passage else None
     asked = _read_number(wanted)
@@ -253,8 +242,8 @@ def _printed_context(
         "number": number,
         "count": len(pages),
         "is_open": bool(passage or wanted),
-        "previous": _page_address(pages, number - 1, passage),
-        "next": _page_address(pages, number + 1, passage),
+        "previous": _build_page_address(pages, number - 1, passage),
+        "next": _build_page_address(pages, number + 1, passage),
     }
     if document.content_hash != served.content_hash:
         return printed | {"problem": _("A new version of the file is being read; its pages can be seen after that.")}
@@ -284,7 +273,7 @@ def _printed_context(
 
 
 def _measure(document: Document, served: DocumentText, number: int, words: str, before: str) -> pdf_pages.PageLayout:
-    """The size of the page, and where the words are on it: on a page that was recognised, where they were seen.
+    """Return the size of the page and the boxes of the words, from OCR if the page was recognised.
 
     Raises: PageNotDrawn, PageBusy.
     """
@@ -300,7 +289,6 @@ def _measure(document: Document, served: DocumentText, number: int, words: str, 
 
 
 def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
-    """The notice on a page whose text was recognised, or could not be."""
     confidences = dict(served.recognised)
     if number not in confidences:
         return {}
@@ -316,12 +304,12 @@ def _describe_recognition(served: DocumentText, number: int) -> dict[str, Any]:
     }
 
 
-def _page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
-    return f"{_query_string(passage, page=number)}#page-{number}" if number in pages else ""
+def _build_page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
+    return f"{_build_query(passage, page=number)}#page-{number}" if number in pages else ""
 
 
 def file_of(document: Document) -> pdf_pages.Source:
-    """The document's file. Raises: PageNotDrawn when it is gone."""
+    """Return the document's file. Raises: PageNotDrawn if it is missing."""
     try:
         try:
             return Path(document.file.path)

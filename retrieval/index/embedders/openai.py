@@ -1,4 +1,4 @@
-"""Embeddings from any server that speaks OpenAI's `POST /embeddings`: OpenAI itself, Ollama, vLLM."""
+"""Embeddings from a server with OpenAI's `POST /embeddings`, such as OpenAI, Ollama or vLLM."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS = 4, 20.0
 QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS = 2, 1.0
-"""A person waits for a query; an ingestion task can wait for a server to recover, and is retried as a whole."""
+"""A person waits for a query; an ingestion task can wait for a server, and is retried as a whole."""
 
 BATCH_SIZE, PAUSE_SECONDS = 64, 0.5
 TOO_MANY_STATUSES = frozenset({400, 413, 422})
-"""A server answers so to more texts than it takes at once; Text Embeddings Inference takes 32."""
+"""Servers answer so to too many texts at once; Text Embeddings Inference accepts 32."""
 
 LARGEST_VECTOR_BYTES = 256 * 1024
-"""Of a vector as JSON, with what is around it: 4,096 numbers of 25 characters take less than half."""
+"""The largest size of a vector in JSON: 4,096 numbers of 25 characters take less than half."""
 
 PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 
@@ -41,18 +41,15 @@ LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
 class TooMany(EmbeddingFailed):
-    """The server refused the texts, perhaps because of their number."""
+    """An error: the server refused the texts, perhaps because of their number."""
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
-    """A `TextEmbedder` whose model runs elsewhere. Instances may be shared by threads and survive a fork.
+    """An embedder on a server. Instances may be shared by threads and survive a fork.
 
-    ``max_tokens`` bounds the chunks that are sent, in the tokens `count_tokens` estimates; texts are never cut here.
-    ``timeout_seconds`` is for each attempt with documents. All that one call may take while
-    somebody waits for an answer (a query always, documents within a question's deadline) is ``query_timeout_seconds``,
-    with two attempts at most. Such calls go through a circuit breaker.
-
-    Raises: ImproperEmbedder when an argument cannot work.
+    ``max_tokens`` bounds the chunks that are sent, as `count_tokens` estimates; texts are never cut here.
+    ``timeout_seconds`` applies to each attempt with documents, ``query_timeout_seconds`` to a whole call while a reader
+    waits, which has two attempts and a circuit breaker. Raises: ImproperEmbedder if an argument cannot work.
     """
 
     def __init__(
@@ -87,18 +84,18 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         self._breaker = Breaker("embedder")
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """An estimate, mostly on the high side: the server's tokenizer is unknown and asking it would cost a request.
+        """Return an estimate, mostly too high: the server's tokenizer is unknown, and asking costs a request.
 
-        Four ASCII letters, three digits, or one other character make a token, and a token never spans two words.
-        Against BERT's English vocabulary that is 10 to 40 % too many on English prose and documentation of code; on
-        Dutch it is 16 % too few, for that vocabulary splits foreign words into bits.
+        Four ASCII letters, three digits, or one other character make a token. Against BERT's English vocabulary that is
+        10 to 40 % too many on English prose and documentation of code; on Dutch it is 16 % too few, because that
+        vocabulary splits foreign words.
         """
         return [sum(_tokens_of(piece) for piece in PIECE.finditer(text)) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), dimension), in the order given; an empty text is sent as a space.
+        """Return unit vectors, shape (len(texts), dimension); an empty text is sent as a space.
 
-        Raises: EmbeddingFailed; then nothing is returned, not even the batches that came back.
+        Raises: EmbeddingFailed; then all batches are lost.
         """
         if deadline.current() is None:
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
@@ -111,7 +108,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         return vector
 
     def _embed_for_reader(self, texts: Sequence[str]) -> Vectors:
-        """Somebody waits: little time, and none for a server that failed repeatedly. Raises: EmbeddingFailed."""
+        """Embed with short timeouts, and without a server that failed repeatedly. Raises: EmbeddingFailed."""
         seconds = deadline.seconds_left(self.query_timeout_seconds)
         try:
             with self._breaker.call(EmbeddingFailed):
@@ -120,8 +117,9 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
-        """In batches. Their size is halved, for good, when the server refuses so many texts at once; one that it also
-        refuses alone was the reason itself, and changes nothing. Raises: EmbeddingFailed.
+        """Embed in batches. Raises: EmbeddingFailed.
+
+        The batch size is halved for good if the server refuses a batch, unless it also refuses a single text.
         """
         vectors, start, size_before = [np.empty((0, self.dimension), np.float32)], 0, self.batch_size
         while start < len(texts):
@@ -140,7 +138,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     def _embed_batch(
         self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float
     ) -> Vectors:
-        # Servers refuse an empty input, and JSON a lone surrogate.
+        # Servers refuse empty inputs, and JSON lone surrogates.
         inputs = [well_formed(text) or " " for text in texts]
         ends_at = time.monotonic() + seconds
         try:

@@ -1,4 +1,4 @@
-"""An embedder as sentence-transformers publishes it: an encoder, how its tokens become one vector, and prompts.
+"""Read an embedder in the form of sentence-transformers: encoder, pooling and prompts.
 
 Source: Reimers and Gurevych, "Sentence-BERT", EMNLP 2019.
 """
@@ -33,11 +33,11 @@ MODULES, TRANSFORMER_CONFIG = "modules.json", "sentence_bert_config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 QUERY_PROMPTS = ("query",)
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-"""Their names in a model's description, as sentence-transformers looks for them."""
+"""The names of prompts that sentence-transformers looks for in a model's description."""
 
 
 class Pooling(StrEnum):
-    """How the vectors of a text's tokens become one; the keys of a Pooling module's config.json."""
+    """A way to pool token vectors; the values are keys of a Pooling module's config.json."""
 
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"
@@ -45,7 +45,7 @@ class Pooling(StrEnum):
     LAST = "pooling_mode_lasttoken"
 
     def of(self, hidden: Vectors) -> Vectors:
-        """Return one vector for the tokens of a text, special ones included; shape (tokens, width) -> (width,)."""
+        """Return one vector for all tokens, special ones included; shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
                 vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
@@ -65,7 +65,7 @@ _ACTIVATIONS: Mapping[str, Callable[[Vectors], Vectors]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A dense layer that follows the pooling. Its weights are in ``folder``; ``width`` is the width of its output."""
+    """A dense layer after the pooling. ``width`` is the width of its output."""
 
     folder: Path
     width: int
@@ -86,12 +86,12 @@ class Dense:
 
 
 _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, "lasttoken": Pooling.LAST}
-"""The values of the one key that newer versions write."""
+"""Newer versions write these values of a single key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """What stands before a question, and before a document's text; mostly nothing."""
+    """Texts before a question and before a document; mostly empty."""
 
     query: str = ""
     document: str = ""
@@ -101,10 +101,9 @@ class Prompts:
 class SentenceModel:
     """A model that can be run: an encoder, and the steps that make one vector of its output.
 
-    ``file`` is the encoder as ONNX, or the weights of a BERT. ``pooling`` is None if the model's files do not name one:
-    then the export's own sentence vector is used, or the mean. ``is_normalized`` says that the model itself scales its
-    vectors to unit length. ``dimension`` is the width of its vectors, of which the first ``kept`` numbers are kept.
-    ``max_tokens`` is the longest input, special tokens and prompts included.
+    ``file`` is an ONNX file, or a BERT's weights. If ``pooling`` is None, the export's sentence vector is used, or the
+    mean. ``is_normalized`` is true if the model itself returns unit vectors. ``dimension`` is their width; the first
+    ``kept`` numbers are used. ``max_tokens`` includes special tokens and prompts.
     """
 
     folder: Path
@@ -124,20 +123,20 @@ class SentenceModel:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What decides its vectors beside the files."""
+        """The settings that decide the vectors."""
         steps = [each.activation for each in self.dense] + ["Normalize"] * self.is_normalized
         kept = [str(self.kept)] * (self.kept < self.dimension)
         pooling = self.pooling.value if self.pooling is not None else "the export's own"
         return (pooling, *steps, str(self.max_tokens), str(self.lowercase), *kept)
 
     def files(self) -> tuple[Path, ...]:
-        """What decides its vectors."""
+        """Return the files that decide the vectors."""
         data = sorted(self.file.parent.glob(f"{self.file.name}?data*"))
         files = (self.folder / CONFIG, self.folder / TOKENIZER, self.file, *data, *(each.file for each in self.dense))
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
-        """A hash of all that decides its vectors but the prompts. Raises: OSError."""
+        """Return a hash of everything that decides the vectors except the prompts. Raises: OSError."""
         hashed = hashlib.sha256(repr([*self.settings]).encode())
         for file in self.files():
             with file.open("rb") as opened:
@@ -145,12 +144,12 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-# These architectures count positions from the number after the padding token's, so fewer are left for text.
+# These architectures count positions from after the padding token's id, so fewer are left.
 _OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
 
 
 def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceModel:
-    """Return the embedder in a folder; ``dimension`` is how many numbers of its vectors are kept, None for all.
+    """Return the embedder in a folder; ``dimension`` is how many numbers of a vector to use, None for all.
 
     Raises: ValueError if it cannot be run here; KeyError and TypeError if its description is malformed; OSError.
     """
@@ -167,9 +166,9 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
     for module in read_json(folder / MODULES) or []:
         kind = str(module["type"]).rpartition(".")[2]
         if kind == "Pooling":
-            pooling = _pooling(read_object(folder / module["path"] / CONFIG))
+            pooling = _read_pooling(read_object(folder / module["path"] / CONFIG))
         elif kind == "Dense" and pooling is not None:
-            dense.append(_dense(folder / module["path"]))
+            dense.append(_read_dense(folder / module["path"]))
             width = dense[-1].width
         elif kind == "Normalize":
             is_normalized = True
@@ -182,7 +181,7 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
     if similarity != "cosine" and not is_normalized:
         raise ValueError(f"its vectors are compared by {similarity}, and here by cosine")
     transformer = read_object(folder / TRANSFORMER_CONFIG)
-    longest = transformer.get("max_seq_length") or _longest_text(folder) or positions
+    longest = transformer.get("max_seq_length") or _read_longest_text(folder) or positions
     return SentenceModel(
         folder=folder,
         file=file,
@@ -193,11 +192,11 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
         kept=dimension or width,
         max_tokens=min(int(longest), positions),
         lowercase=bool(transformer.get("do_lower_case")),
-        prompts=_prompts(described),
+        prompts=_read_prompts(described),
     )
 
 
-def _dense(folder: Path) -> Dense:
+def _read_dense(folder: Path) -> Dense:
     config = read_object(folder / CONFIG)
     activation = str(config.get("activation_function") or "Tanh").rpartition(".")[2]
     if activation not in _ACTIVATIONS:
@@ -207,14 +206,13 @@ def _dense(folder: Path) -> Dense:
     return Dense(folder, int(config["out_features"]), activation)
 
 
-def _longest_text(folder: Path) -> int | None:
-    """How many tokens the tokenizer's description allows; None when it does not say."""
+def _read_longest_text(folder: Path) -> int | None:
     limit = read_object(folder / TOKENIZER_CONFIG).get("model_max_length")
     # Published files write 10^30 for "no limit".
     return int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
 
 
-def _pooling(config: Mapping[str, Any]) -> Pooling:
+def _read_pooling(config: Mapping[str, Any]) -> Pooling:
     named = config.get("pooling_mode")
     modes = (
         [_POOLING_NAMES[mode] for mode in ([named] if isinstance(named, str) else named) if mode in _POOLING_NAMES]
@@ -228,7 +226,7 @@ def _pooling(config: Mapping[str, Any]) -> Pooling:
     return modes[0]
 
 
-def _prompts(described: Mapping[str, Any]) -> Prompts:
+def _read_prompts(described: Mapping[str, Any]) -> Prompts:
     prompts = described.get("prompts") or {}
     default = prompts.get(described.get("default_prompt_name") or "") or ""
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime as this site's models use it: its sessions, and an embedder's session and tokenizers in one process."""
+"""ONNX Runtime's sessions, and an embedder's session and tokenizer in one process."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "posit
 
 
 def open_session(source: str | bytes) -> Any:
-    """A session whose calls each use the one thread they come from, so that callers decide how many run at once."""
-    # It would report to its maker, from a thread that a fork lacks and waits for at its end.
+    """Open a session whose calls use their caller's thread only, so that callers decide the concurrency."""
+    # Telemetry starts a thread, which a fork lacks and waits for at its end.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    # An import of tens of MiB that a process which runs no model does not pay.
+    # The import takes tens of MiB, which processes without a model avoid.
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -41,7 +41,7 @@ def open_session(source: str | bytes) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.x64quantprecision", "0" if _multiplies_bytes_exactly() else "1")
-    # A pattern is planned and kept for each length of text: memory that grows for no gain in speed.
+    # Memory patterns are stored for each length of text, without a gain in speed.
     options.enable_mem_pattern = False
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     give_memory_back()
@@ -49,10 +49,9 @@ def open_session(source: str | bytes) -> Any:
 
 
 class OpenedInProcess:
-    """A base class of what a process opens once, at first use, with ``_lock`` held.
+    """A base class of objects that a process opens once, at first use, under ``_lock``.
 
-    In a forked process the lock is new, for one held by another thread would never open, and what was opened is opened
-    again, unless it was ``_shared``.
+    A forked process gets a new lock, because one locked by another thread would never open. It shares only ``_shared``.
     """
 
     def __init__(self) -> None:
@@ -75,14 +74,14 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def give_memory_back() -> None:
-    """What opening a model took and freed, tens of MiB, which glibc would keep. Does nothing with others."""
+    """Return freed memory to the system: glibc keeps tens of MiB after a model was opened."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def text_inputs(session: Any) -> dict[str, Integer]:
-    """The types of a model's inputs by name, for a model that reads tokens. Raises: ValueError for another one."""
+    """Return the types of a model's inputs by name. Raises: ValueError if it does not read tokens."""
     inputs = {each.name: _INPUT_TYPES.get(each.type) for each in session.get_inputs()}
     if "input_ids" not in inputs or not inputs.keys() <= TEXT_INPUTS:
         raise ValueError(f"it asks for {', '.join(inputs)}, not for tokens alone")
@@ -92,7 +91,7 @@ def text_inputs(session: Any) -> dict[str, Integer]:
 
 
 def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]:
-    """What a model with these inputs is given of one text, or pair: arrays of shape (1, tokens)."""
+    """Return a model's inputs for one text or pair: arrays of shape (1, tokens)."""
     known = {
         "input_ids": encoding.ids,
         "attention_mask": encoding.attention_mask,
@@ -103,19 +102,17 @@ def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]
 
 
 def well_formed(text: str) -> str:
-    """The text with "?" for lone surrogates, which JSON can smuggle in and neither tokenizers nor servers take."""
+    """Replace lone surrogates by "?": JSON can contain them, tokenizers and servers refuse them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-# An embedder's session and tokenizers, open in one process.
-
 HEAD_CHARACTERS, CHARACTERS_A_TOKEN = 20_000, 40
-"""A text is cut here before it is tokenized: its tokens end long before, and a huge text costs no memory."""
+"""A text is cut here before tokenization: a huge text then costs no memory, and its first tokens end long before."""
 
 COUNTED_AT_ONCE = 256
 
 HIDDEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
-"""What exporters, and this site's own graphs, call the last layer."""
+"""Exporters and this site's graphs use these names for the last layer."""
 SENTENCE_OUTPUT = "sentence_embedding"
 
 
@@ -126,10 +123,10 @@ def embed(
     tokens: int,
     pool: Callable[[Vectors], Vectors] = lambda found: found,
 ) -> Vectors:
-    """The vector that ``pool`` makes of a model's one output for one text. Raises: EmbeddingFailed."""
+    """Return the vector that ``pool`` makes of the model's output for one text. Raises: EmbeddingFailed."""
     try:
         ((found,),) = session.run(outputs, feed)
-    except Exception as error:  # ONNX Runtime's exceptions have no other base
+    except Exception as error:  # ONNX Runtime's exceptions have no other base.
         raise EmbeddingFailed(f"ONNX Runtime could not embed a text of {tokens} tokens: {error}") from error
     vector = pool(found)
     if not np.isfinite(vector).all():
@@ -141,8 +138,8 @@ def embed(
 class EmbeddingRuntime:
     """An open session with its tokenizer, which embeds texts one at a time.
 
-    ``finish`` makes a unit vector of the session's output with the name ``output``: its last layer, shape (1, tokens,
-    width), or a sentence vector, shape (1, width), without the first axis.
+    ``finish`` makes a unit vector of the session's ``output`` without its first axis: the last layer, shape (1, tokens,
+    width), or a sentence vector, shape (1, width).
     """
 
     session: Any
@@ -156,7 +153,8 @@ class EmbeddingRuntime:
     def encode(self, text: str, prompt: str) -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
-        # The text is cut here, because `count` shares this tokenizer: a large vocabulary takes hundreds of MiB.
+        # `count` shares this tokenizer, because a large vocabulary takes hundreds of MiB; so the text is truncated
+        # here.
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
@@ -176,22 +174,22 @@ class EmbeddingRuntime:
 
 
 def hidden_output(session: Any) -> str | None:
-    """Return the name of an export's last layer, shape (batch, tokens, width); None if it has none."""
+    """Return the name of the last layer, shape (batch, tokens, width); None if missing."""
     outputs = {each.name: each.shape for each in session.get_outputs()}
     known = [name for name in HIDDEN_OUTPUTS if name in outputs]
     return next(iter(known or [name for name, shape in outputs.items() if len(shape) == 3]), None)
 
 
 def sentence_output(session: Any) -> str | None:
-    """Return the name of an export's vector of the whole text, after all modules; None if it has none."""
+    """Return the name of the sentence vector; None if missing."""
     return next((each.name for each in session.get_outputs() if each.name == SENTENCE_OUTPUT), None)
 
 
 def _multiplies_bytes_exactly() -> bool:
-    """Whether sums of int8 products stay below saturation without help.
+    """Return whether int8 products do not saturate by themselves.
 
-    On x86 processors without VNNI they do not; ONNX Runtime's exact way costs a query half a millisecond and gives
-    the vectors that the others give. A processor that cannot be asked gets the exact way.
+    They do on x86 without VNNI; ONNX Runtime's exact way costs half a millisecond a query and gives the same vectors as
+    other processors. An unknown processor gets the exact way.
     """
     if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
         return True

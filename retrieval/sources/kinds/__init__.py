@@ -1,4 +1,4 @@
-"""The kinds of sources. A kind is a line below."""
+"""The kinds of sources."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class FeedConnector(HttpConnector):
     description = _("Entries of a feed. Those that are no longer in it are kept.")
     form = FeedOptions
 
-    # Feeds hold what is new. What is not in them any more is not gone.
+    # A feed lists only new entries; the others are not gone.
     lists_everything = False
 
     _entries: dict[str, Fetched]
@@ -56,7 +56,7 @@ class FeedConnector(HttpConnector):
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
             raise no_feed from error
-        # feedparser would try any codec of Python that the feed names.
+        # feedparser would try any Python codec that the feed names.
         feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
             raise no_feed

@@ -1,4 +1,4 @@
-"""Files on other machines: shares of WebDAV, and buckets of S3."""
+"""Files on other machines: WebDAV shares and S3 buckets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from retrieval.sources.network import (
 from retrieval.sources.options import Account, AddressField, Options, Readable, SecretField
 from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
 
-# One level at a time: servers refuse to list everything below at once.
+# Servers refuse to list all levels at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
 _WANTED = (
     b'<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/><getetag/><getlastmodified/>'
@@ -48,13 +48,13 @@ class WebDavConnector(HttpConnector):
         return super()._read_address().rstrip("/") + "/"
 
     def list_items(self) -> Iterator[RemoteItem]:
-        root, seen = _path(self._address), set[str]()
+        root, seen = _read_path(self._address), set[str]()
         waiting = deque([self._address])
         while waiting:
             folder = waiting.popleft()
-            if _path(folder) in seen:
+            if _read_path(folder) in seen:
                 continue
-            seen.add(_path(folder))
+            seen.add(_read_path(folder))
             response = self._client.request("PROPFIND", folder, headers=_ONE_LEVEL, content=_WANTED)
             check_listing(response)
             try:
@@ -63,8 +63,8 @@ class WebDavConnector(HttpConnector):
                 raise SourceUnavailable(_t("%s does not answer in the WebDAV protocol.") % folder) from error
             for entry in entries:
                 url = join(folder, text_of(entry, "href"))
-                path = _path(url)
-                if not path.startswith(root) or path == _path(folder):
+                path = _read_path(url)
+                if not path.startswith(root) or path == _read_path(folder):
                     continue
                 if children(entry, "collection"):
                     waiting.append(url.rstrip("/") + "/")
@@ -74,7 +74,7 @@ class WebDavConnector(HttpConnector):
                 yield RemoteItem(name, name, " ".join(parts).strip(), url=url)
 
 
-def _path(url: str) -> str:
+def _read_path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
@@ -128,7 +128,7 @@ class S3Connector(HttpConnector):
         return as_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """The answer to a request that is signed if there is a key. A redirect would need another signature."""
+        """Send a request, signed if there is a key. Redirects are not followed: they need another signature."""
         if not self.options.get("access_key"):
             return self._client.get(url, headers=headers, redirects=0)
         from botocore.auth import S3SigV4Auth

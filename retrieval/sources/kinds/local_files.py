@@ -1,4 +1,4 @@
-"""Files in folders: of this machine, and of a Git repository that is cloned here."""
+"""Files in folders of this machine, and in clones of Git repositories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from retrieval.sources.protocol import (
 
 
 def allowed_folder(path: str) -> Path:
-    """The folder, as a path without links. Raises: SourceRefused unless it lies in one of SOURCE_FOLDERS."""
+    """Return the folder as a path without links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(Path(root).resolve()) for root in settings.SOURCE_FOLDERS):
         roots = ", ".join(map(str, settings.SOURCE_FOLDERS))
@@ -77,7 +77,7 @@ class FolderConnector(Connector):
             raise SourceUnavailable(_t("There is no folder %s.") % root)
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
-            # A name may not be UTF-8; `fetch` rejects such a file with a sentence.
+            # A name may not be UTF-8; `fetch` then rejects the file.
             name = name.encode("utf-8", "backslashreplace").decode()
             yield RemoteItem(name, name, f"{status.st_mtime_ns}-{status.st_size}", self.address_of(name))
 
@@ -100,10 +100,10 @@ class FolderConnector(Connector):
 
 
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files below ``folder`` with their status, ordered by name. Links to files outside of ``root`` are skipped,
-    and so are links to folders, which may form circles.
+    """Yield the files below ``folder`` with their status, sorted by name.
 
-    Raises: SourceUnavailable if a folder cannot be listed, so that its files do not count as gone.
+    Links to files outside ``root`` are skipped, and links to folders, which may form circles. Raises: SourceUnavailable
+    if a folder cannot be listed, so that its files do not count as gone.
     """
     try:
         with os.scandir(folder) as scan:
@@ -115,7 +115,6 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(path, root)
             elif entry.is_file() and (not entry.is_symlink() or path.resolve().is_relative_to(root)):
-                # A file may have been deleted meanwhile.
                 with suppress(FileNotFoundError):
                     yield path, entry.stat()
     except OSError as error:
@@ -124,14 +123,14 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# The mode of a commit of another repository within a tree.
+# Trees use this mode for a commit of another repository.
 _SUBMODULE = 0o160000
-# Limit of one answer of a server, which is held in memory.
+# A server's answer is read into memory.
 _MOST_BYTES = 256 * 2**20
 
 
 class RepositoryField(FolderPathField):
-    """An http or https address, or the path of a folder of the server."""
+    """A field for an http or https address, or a folder of the server."""
 
     def clean(self, value: object) -> str:
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
@@ -196,7 +195,6 @@ class GitConnector(Connector):
             raise ItemRejected(str(error)) from error
 
     def _fetch_commit(self) -> bytes:
-        """The newest commit, fetched without its history into the clone of this source."""
         from dulwich.repo import Repo
 
         path = clone_path(self.number)
@@ -212,7 +210,7 @@ class GitConnector(Connector):
             return [each for each in found if each not in self._repository.object_store]
 
         password = self.options.get("password", "")
-        # The name that servers expect beside a token.
+        # Servers expect this name with a token.
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
             _git_client(client, self.options["repository"]).fetch("", self._repository, determine_wants=wanted, depth=1)
@@ -231,7 +229,6 @@ def clone_path(number: int) -> Path:
 
 
 def _git_client(client: Client, repository: str) -> Any:
-    """Git over the HTTP client of all sources."""
     from dulwich.client import AbstractHttpGitClient
 
     class GitOverHttp(AbstractHttpGitClient):
@@ -251,7 +248,7 @@ def _git_client(client: Client, repository: str) -> Any:
                 most_bytes=_MOST_BYTES,
             )
             check_listing(answer)
-            # The attributes of an answer that dulwich reads.
+            # dulwich reads these attributes.
             told = SimpleNamespace(
                 content_type=answer.headers.get("content-type"),
                 redirect_location=answer.url if answer.url != url else "",

@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """A connection to an allowed address, with TLS from the start if ``context`` is given."""
+    """A connection to an allowed address, with TLS from the start if ``context`` is set."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -78,12 +78,12 @@ class MailboxConnector(Connector):
 
     def __exit__(self, *error: object) -> None:
         if self._imap is not None:
-            with suppress(OSError):  # it is away already
+            with suppress(OSError):  # The connection is closed already.
                 self._imap.shutdown()
 
     def list_items(self) -> Iterator[RemoteItem]:
         imap = self._open()
-        # The numbers of messages are valid as long as this one stays the same.
+        # The numbers of messages are valid while this number stays the same.
         _status, (validity, *_rest) = imap.response("UIDVALIDITY")
         folder = (validity or b"0").decode()
         for line in self._do("FETCH", "1:*", "(UID RFC822.SIZE)"):
@@ -106,7 +106,7 @@ class MailboxConnector(Connector):
         raise ItemGone(item.name)
 
     def _open(self) -> _Connection:
-        """Signed in, with the folder chosen for reading. Raises: SourceRefused, SourceUnavailable."""
+        """Sign in and select the folder for reading. Raises: SourceRefused, SourceUnavailable."""
         security, host = self.options["security"], self.options["host"]
         context = ssl.create_default_context()
         try:
@@ -139,6 +139,6 @@ class MailboxConnector(Connector):
         try:
             answer: tuple[str, list[Any]] = ask()
         except (OSError, imaplib.IMAP4.error) as error:
-            # The connection is broken: no further item can be read over it.
+            # The connection is broken for all further items.
             raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
         return answer

