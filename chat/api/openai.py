@@ -33,7 +33,7 @@ from core.user_types import AnyUser
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.models import Collection
-from retrieval.search.pipeline import place_to_search
+from retrieval.search.search_places import place_to_search
 
 logger = logging.getLogger(__name__)
 

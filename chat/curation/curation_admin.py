@@ -30,7 +30,8 @@ from retrieval.models import Chunk, Collection
 from retrieval.passage_address import passage_url
 from retrieval.rights.search_filters import filters_for, restrict
 from retrieval.search.passage_rows import load_passages
-from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.pipeline import search
+from retrieval.search.search_places import place_to_search
 from retrieval.text.questions import normalize
 from retrieval.types import Passage
 

@@ -34,7 +34,7 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.index.chunk_writer import rewrite_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights.search_filters import filters_for
-from retrieval.search.pipeline import place_to_search
+from retrieval.search.search_places import place_to_search
 from retrieval.text.questions import normalize
 
 # As many as a passage's own page allows.

@@ -29,7 +29,8 @@ from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import resolve
 from retrieval.admin.curated import WholeCollectionAdmin
 from retrieval.models import Chunk
-from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.pipeline import search
+from retrieval.search.search_places import place_to_search
 from retrieval.types import SearchFilters
 
 PREVIEW_WORDS = 60

@@ -40,7 +40,8 @@ from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.rights.search_filters import filters_for
 from retrieval.rights.staff import entrust
-from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.pipeline import search
+from retrieval.search.search_places import place_to_search
 from retrieval.search.trace import SearchResult, hit_as_json
 from retrieval.sources.web_page import submit_page
 from retrieval.types import SearchMethod

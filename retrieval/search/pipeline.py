@@ -7,14 +7,10 @@ trace, the log and a metric say so.
 from __future__ import annotations
 
 import logging
-import re
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from unicodedata import normalize
 
 from django.conf import settings
@@ -22,48 +18,42 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 from django.utils.translation import gettext as _
 
-from core import database, deadline
-from core.database import give_connections_back
+from core import database
 from core.exceptions import RagsiteError
 from core.metrics import begin_at_zero
 from core.tracing import annotate, span
 from retrieval import backends
-from retrieval.exceptions import InvalidQuery, RerankFailed, SearchBusy, SearchUnavailable
+from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.index.active_embedder import lags
 from retrieval.index.closeness import current_calibration
 from retrieval.index.term_statistics import (
-    by_configuration,
-    collection_states,
-    frequencies_in,
     learn,
-    lexemes_of,
-    passages_in,
     read_once,
 )
-from retrieval.metrics import REFUSED_SEARCHES, RERANK_FAILURES, SEARCH_SECONDS
+from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.passage_rows import find_given, find_numbered, load_metadata, load_passages
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, dense_only_unless_hybrid
-from retrieval.search.ranking.fusion import add_searches, boost, fuse, rerank
+from retrieval.search.ranking.fusion import add_searches, boost, fuse
 from retrieval.search.ranking.plans import SearchPlan, plan_for
-from retrieval.search.ranking.preferences import CONJUNCTIONS, Strengths, is_new_subject, put_own_language_first
+from retrieval.search.ranking.preferences import Strengths, is_new_subject, put_own_language_first
+from retrieval.search.ranking.reranking import rerank_in_time
 from retrieval.search.ranking.retrievers import (
-    DEADLINE_GRACE_SECONDS,
     Known,
     RetrieverResult,
     look_up,
     run_retrievers,
-    threads,
 )
-from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace, StageStatus
+from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
 from retrieval.search.understanding.classification import classify
-from retrieval.search.understanding.spelling import correct
+from retrieval.search.understanding.corrected_spelling import correct_spelling
+from retrieval.search.understanding.joined_questions import join_questions, search_weights
+from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse
-from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.text.language import identify_language
-from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.types import (
     Candidate,
+    Classification,
     MetadataBoost,
     Ranking,
     Reformulation,
@@ -76,108 +66,14 @@ from retrieval.types import (
 logger = logging.getLogger(__name__)
 begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
-# The reranker's part of a search, held to its time budget; when it fails, the fused order stands, announced.
 
-
-def reranked(
-    queries: Mapping[str, float], fused: list[Candidate], settings: ProfileSettings
-) -> tuple[list[Candidate], RerankTrace]:
-    """The reranked candidates; unchanged, with the reason, if the reranker fails or is late.
-
-    ``queries`` are the search texts with their weights, which sum to 1: a candidate's judgement is the weighted sum.
-    """
-    started = time.perf_counter()
-    name, depth = settings.reranker, settings.rerank_depth
-    head = [candidate.chunk_id for candidate in fused[:depth]]
-
-    def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
-        milliseconds = round((time.perf_counter() - started) * 1000, 3)
-        return RerankTrace(name, status, judged, settings.rerank_weight, depth, milliseconds, error)
-
-    try:
-        seconds = deadline.seconds_left(settings.rerank_timeout_seconds)
-        judging = deadline.Stage(threads, partial(_score_with_reranker, queries, head, name, seconds))
-        judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
-        if not judged:
-            raise RerankFailed("It judged none of the candidates.")
-        return rerank(fused, settings, judged), trace(StageStatus.OK, len(judged))
-    except TimeoutError:
-        failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
-    except (RerankFailed, ImproperlyConfigured) as error:
-        failed = trace(StageStatus.FAILED, error=str(error))
-    except Exception as error:
-        # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
-        logger.exception("The reranker %s failed unexpectedly.", name)
-        failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
-    RERANK_FAILURES.labels(reranker=name).inc()
-    logger.warning("The reranker %s did not answer, the fused order stands: %s", name, failed.error)
-    return fused, failed
-
-
-def _score_with_reranker(
-    queries: Mapping[str, float], chunk_ids: Sequence[int], reranker: str, seconds: float
-) -> dict[int, float]:
-    ends_at = time.monotonic() + seconds
-    try:
-        judged = [
-            (weight, backends.reranker(reranker).score(query, chunk_ids, max(0.0, ends_at - time.monotonic())))
-            for query, weight in queries.items()
-        ]
-        in_all = set(chunk_ids).intersection(*(scores for _, scores in judged))
-        return {pk: sum(weight * scores[pk] for weight, scores in judged) for pk in in_all}
-    finally:
-        give_connections_back()
-
-
-# The spelling of a question, put right by the words of what is searched.
-
-
-def spelt(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """The turn with certain misspellings corrected, by the words of documents that these filters let through."""
-    try:
-        correction = correct(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
-    except DatabaseError as error:
-        # Whatever keeps the words from being read is told by keyword search, which reads the same tables.
-        logger.warning("The spelling of a question was not checked: %s", error)
-        return reformulation
-    if correction is None:
-        return reformulation
-    spelling = ", ".join(f"{typed} → {meant}" for typed, meant in correction.replaced)
-    reason = "; ".join(filter(None, (reformulation.reason, f"spelling: {spelling}")))
-    return replace(reformulation, query=correction.question, changed=True, reason=reason, corrected=True)
-
-
-# Over the API and from pages, by one process: each takes two of the retrievers' threads, and answers need the others.
-SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
-_places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
-
-_WORDS = re.compile(r"\w+")
-# Codes are versions and words of letters and digits, except ordinals, decades and measures (19th, 1970s, 500mg), and
-# symbols such as arrows and mathematical signs.
-_CODE = re.compile(
-    rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
-)
-_SECTION = re.compile(
-    r"(\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
-    r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
-    re.I,
-)
 # What passages of a collection gain that the question names, and passages of a collection and of a document that the
 # answer before it cites; in standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# A name of one word is rare if at most this share of the passages in the other collections contain it.
-RARE_SHARE = 0.01
-
-# Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
-SEARCH_WEIGHTS = (0.7, 0.3)
-# A question of so few words seldom stands alone, nor does a longer one that begins with "and".
-FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
 # What passages gain that hold a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
 # What a passage gains to which a curator gave the question: more than any ranking can make up for.
 GIVEN = MetadataBoost("question", "given", 10.0)
-# Of the earlier questions that a question is joined with.
-MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
 class Stopwatch:
@@ -196,28 +92,62 @@ class Stopwatch:
         self.milliseconds["total"] = round((time.perf_counter() - self.started) * 1000, 3)
 
 
-@contextmanager
-def place_to_search() -> Iterator[None]:
-    """A place to search for a request that is answered at once. Raises: SearchBusy if none becomes free in time."""
-    # Those who search need the connections of those who wait.
-    database.give_connections_back()
-    if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
-        REFUSED_SEARCHES.inc()
-        raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))
-    try:
-        yield
-    finally:
-        _places.release()
-
-
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One text searched for a question, with its share in the ranking and the retrievers' results."""
+    """One text that is searched for a question, with its weight in the ranking and the retrievers' results."""
 
     query: str
     weight: float
     rankings: list[Ranking]
     known: Known
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question as it is searched.
+
+    ``text`` is the question with its spelling corrected or completed by a model. ``joined`` is that text with the
+    questions before it, which is searched too; it is empty if the question is searched alone. ``history`` are the turns
+    that it is joined with. ``reformulation`` is None for a search as published, which uses the text as it is, without
+    the names of collections, sections and codes.
+    """
+
+    asked: str
+    text: str
+    joined: str
+    history: Sequence[Turn]
+    reformulation: Reformulation | None
+    classification: Classification
+    named_collections: tuple[str, ...] = ()
+    section: tuple[str, str] | None = None
+    codes: frozenset[str] = frozenset()
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.text, self.joined] if self.joined else [self.text]
+
+    def alone(self) -> _Question:
+        return replace(self, joined="", history=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The results of both retrievers. ``lists`` are the candidates of each search, fused, best first."""
+
+    question: _Question
+    asked: Sequence[Sequence[RetrieverResult]]
+    searches: Sequence[_Search]
+    lists: Sequence[list[Candidate]]
+    strengths: Strengths | None
+
+    @property
+    def known(self) -> list[Known]:
+        return [each.known for each in self.searches]
+
+    @property
+    def matched_terms(self) -> dict[int, tuple[str, ...]]:
+        """The matched terms by chunk id; the question's own terms take precedence over the joined text's."""
+        return {pk: found for each in reversed(self.known) for pk, found in each.matched_terms.items()}
 
 
 @span("search")
@@ -232,102 +162,146 @@ def search(
     reranker: str | None = None,
     history: Sequence[Turn] = (),
 ) -> SearchResult:
-    """The passages that answer ``question`` best, among those that ``filters`` let through, with the explanation.
+    """Return the passages that answer ``question`` best, among those that pass ``filters``, with the explanation.
 
-    If the profile says so, certain misspellings are corrected, and ``history``, the conversation's earlier turns,
+    The profile decides whether misspellings are corrected and whether ``history``, the conversation's earlier turns,
     oldest first, is used: a language model completes the question from it; without a model, the question is searched
     both alone and joined with the questions before it. A named ``method`` is searched as published, without both.
     ``profile`` replaces the published one, and ``reranker`` the profile's reranker. While RETRIEVAL_HYBRID_ENABLED is
-    false, only vectors rank, whatever is asked for; the trace names the method used. A quoted phrase must occur in
-    every passage returned, a word after a minus in none (see ``syntax``). The result is empty when nothing
-    matches. Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number,
-    SearchUnavailable when no retriever could answer.
+    false, only vectors rank; the trace names the method used. Every passage contains the quoted phrases and none of
+    the words after a minus (see ``syntax``). The result is empty if no passage matches.
+
+    Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number; SearchUnavailable if no
+    retriever answered.
     """
     watch = Stopwatch()
-    searched = " ".join(normalize("NFC", question).replace("\x00", " ").split())
-    if not searched:
-        raise InvalidQuery(_("The question is empty."))
     used = active_profile() if profile is None else profile
     if isinstance(used, ProfileSettings):
         used = NamedProfile("", used)
-    tuned = used.settings if method is None else used.settings.as_published(method)
-    if method is None:
-        tuned = _use_embedder_weights(tuned)
-    if reranker is not None:
-        tuned = replace(tuned, reranker=reranker)
+    tuned = _choose_settings(used.settings, method, reranker)
+    understood = _understand(question, filters, tuned, history, watch)
+    plan = dense_only_unless_hybrid(
+        plan_for(
+            tuned,
+            understood.classification.query_class,
+            top_k=top_k,
+            retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
+        )
+    )
+    watch.lap("classify")
+    found = _retrieve(understood, filters, plan, watch)
+    candidates, rerank_trace = _rank(found, plan, watch)
+    return _explain(used.name, found, plan, candidates, rerank_trace, filters, watch)
+
+
+def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, reranker: str | None) -> ProfileSettings:
+    tuned = _use_embedder_weights(profile) if method is None else profile.as_published(method)
+    return tuned if reranker is None else replace(tuned, reranker=reranker)
+
+
+def _understand(
+    asked: str, filters: SearchFilters, tuned: ProfileSettings, history: Sequence[Turn], watch: Stopwatch
+) -> _Question:
+    """Correct, complete and classify the question, and find what it names."""
+    text = " ".join(normalize("NFC", asked).replace("\x00", " ").split())
+    if not text:
+        raise InvalidQuery(_("The question is empty."))
     reformulation, reformulator = None, backends.reformulator()
     joined_with: Sequence[Turn] = ()
     if tuned.reformulate:
-        reformulation = Reformulation(searched, changed=False, reason="", by="rules")
+        reformulation = Reformulation(text, changed=False, reason="", by="rules")
         if reformulator is not None:
-            reformulation = reformulator.reformulate(searched, history)
-        searched = reformulation.query
+            reformulation = reformulator.reformulate(text, history)
+        text = reformulation.query
         if reformulator is None or reformulation.notice:
             joined_with = history
     try:
-        learn([*filter(None, (searched, join_questions(searched, joined_with)))], filters.collections)
+        learn([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
-        # Each part that needs the words asks for them itself then, and tells when it gets no answer.
+        # Each part that needs the words looks them up itself then, and reports a failure.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
-    if reformulation is not None:
-        if tuned.fuzzy:
-            reformulation = spelt(reformulation, filters)
-        searched = reformulation.query
-        watch.lap("reformulate")
-    joined = join_questions(searched, joined_with)
-    named: tuple[str, ...] = ()
-    if reformulation is not None and len(filters.collections) > 1:
-        named = find_named_collections(searched, filters.collections)
-    classification = classify(searched)
-    plan = plan_for(
-        tuned,
-        classification.query_class,
-        top_k=top_k,
-        retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS,
+    if reformulation is None:
+        return _Question(asked, text, "", (), None, classify(text))
+    if tuned.fuzzy:
+        reformulation = correct_spelling(reformulation, filters)
+    text = reformulation.query
+    watch.lap("reformulate")
+    section = find_section(text)
+    return _Question(
+        asked=asked,
+        text=text,
+        joined=join_questions(text, joined_with),
+        history=joined_with,
+        reformulation=reformulation,
+        classification=classify(text),
+        named_collections=find_named_collections(text, filters.collections) if len(filters.collections) > 1 else (),
+        section=section,
+        codes=find_codes(text) - {section and section[1]},
     )
-    plan = dense_only_unless_hybrid(plan)
-    watch.lap("classify")
 
-    texts = [searched, joined] if joined else [searched]
-    asked = run_retrievers(texts, filters, plan)
+
+def _retrieve(question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch) -> _Found:
+    """Ask both retrievers for the question, alone and joined, and fuse their results.
+
+    A follow-up on a new subject is searched alone. Raises: SearchUnavailable.
+    """
+    asked = run_retrievers(question.texts, filters, plan)
     watch.lap("legs")
-    known = look_up(asked, plan)
-    answered = _answered(texts, asked, known)
+    searches = _select_answered(question.texts, asked, look_up(asked, plan))
     watch.lap("scores")
-    lists = _fuse_each(answered, plan)
-    strengths = _make_strengths(searched, answered[0], lists) if reformulation is not None else None
-    if len(lists) > 1 and strengths and is_new_subject(searched, lists[0], lists[1], strengths):
-        answered, known, joined, joined_with = [replace(answered[0], weight=1.0)], known[:1], "", ()
-        lists = _fuse_each(answered, plan)
-    terms = {pk: found for each in reversed(known) for pk, found in each.matched_terms.items()}
-    section = find_section(searched) if reformulation is not None else None
-    codes = find_codes(searched) - {section and section[1]} if reformulation is not None else frozenset()
-    named_codes = {pk: codes.intersection(held) for pk, held in terms.items()}
-    if section is not None:
-        found = {chunk.chunk_id for each in answered for ranking in each.rankings for chunk in ranking.chunks}
-        numbered = find_numbered(sorted(found), *section)
-        named_codes |= {pk: named_codes.get(pk, frozenset()) | {section[1]} for pk in numbered}
-    given = find_given(searched, terms) if reformulation is not None else frozenset()
-    before = joined_with[-1] if joined_with and not named else None
-    boosts = _place_boosts(named, before) if reformulation is not None else []
-    ordered, rerank_trace = _rank_candidates(answered, lists, plan, boosts, named_codes, given, watch)
-    if strengths is not None:
-        ordered = put_own_language_first(ordered, strengths)
-    candidates = _cut(ordered, plan, known, terms)
+    lists = _fuse_each(searches, plan)
+    strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
+    if len(lists) > 1 and strengths and is_new_subject(question.text, lists[0], lists[1], strengths):
+        question, searches = question.alone(), [replace(searches[0], weight=1.0)]
+        lists = _fuse_each(searches, plan)
+    return _Found(question, asked, searches, lists, strengths)
+
+
+def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
+    """Return all candidates, best first: boosted, reranked and cut, with the reason why one is dropped."""
+    question, terms = found.question, found.matched_terms
+    named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
+    if question.section is not None:
+        ids = {chunk.chunk_id for each in found.searches for ranking in each.rankings for chunk in ranking.chunks}
+        for pk in find_numbered(sorted(ids), *question.section):
+            named_codes[pk] = named_codes.get(pk, frozenset()) | {question.section[1]}
+    places: list[MetadataBoost] = []
+    given: AbstractSet[int] = frozenset()
+    if question.reformulation is not None:
+        before = question.history[-1] if question.history and not question.named_collections else None
+        places = _place_boosts(question.named_collections, before)
+        given = find_given(question.text, terms)
+    ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
+    if found.strengths is not None:
+        ordered = put_own_language_first(ordered, found.strengths)
+    return _cut(ordered, plan, found.known, terms), rerank_trace
+
+
+def _explain(
+    profile: str,
+    found: _Found,
+    plan: SearchPlan,
+    candidates: tuple[Candidate, ...],
+    rerank_trace: RerankTrace | None,
+    filters: SearchFilters,
+    watch: Stopwatch,
+) -> SearchResult:
+    """Load the passages of the ranked candidates, and return them with the trace of the search."""
     hits = _load_hits(candidates)
     watch.lap("load")
-    retrievers = tuple(map(_as_one, zip(*asked, strict=True)))
+    retrievers = tuple(map(_merge_traces, zip(*found.asked, strict=True)))
     for retriever in retrievers:
         watch.milliseconds[retriever.retriever.value] = retriever.milliseconds
     watch.total()
+    question, rankings = found.question, found.searches[0].rankings
     trace = SearchTrace(
-        question=question,
-        query=searched,
-        query_class=classification.query_class,
-        rule=classification.rule,
-        # The name of the one retriever left, when the other did not answer.
-        search_method=plan.method.value if len(answered[0].rankings) > 1 else answered[0].rankings[0].retriever.value,
-        profile=used.name,
+        question=question.asked,
+        query=question.text,
+        query_class=question.classification.query_class,
+        rule=question.classification.rule,
+        # If one retriever did not answer, the trace names the other one.
+        search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
+        profile=profile,
         weights=plan.weights,
         depth=plan.depth,
         top_k=plan.top_k,
@@ -335,55 +309,16 @@ def search(
         score_threshold=plan.settings.score_threshold,
         retrievers=retrievers,
         rerank=rerank_trace,
-        reformulation=reformulation,
+        reformulation=question.reformulation,
         candidates=candidates,
         timings_ms=watch.milliseconds,
         is_partly_encoded=plan.weights.vector > 0 and lags(filters.collections),
-        joined_query=joined,
-        named_collections=named,
+        joined_query=question.joined,
+        named_collections=question.named_collections,
     )
     annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits, trace)
-
-
-def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
-    """Return the slugs of the collections whose name or slug the question contains as whole words.
-
-    A name of one word must be rare: no ordinary word such as "parts", and in few passages of the other collections.
-    """
-    said = f" {' '.join(_WORDS.findall(question.casefold()))} "
-    named = []
-    for state in collection_states(collection_ids):
-        others = [pk for pk in collection_ids if pk != state.pk]
-        names = [_WORDS.findall(name.casefold()) for name in state.names]
-        if any(
-            f" {' '.join(words)} " in said and (len(words) > 1 or _is_rare(words[0], others))
-            for words in names
-            if words
-        ):
-            named.append(state.names[0])
-    return tuple(named)
-
-
-def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
-    if CollectionVocabulary(collection_ids).is_ordinary(word):
-        return False
-    lexemes = set().union(*lexemes_of([word], list(by_configuration(collection_ids))).values())
-    found = frequencies_in(collection_ids, lexemes)
-    return max(found.values(), default=0) <= RARE_SHARE * passages_in(collection_ids)
-
-
-def find_codes(question: str) -> frozenset[str]:
-    """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
-    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
-    return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
-
-
-def find_section(question: str) -> tuple[str, str] | None:
-    """Return noun and number of the section, clause or step that the question names: ("clause", "1.2")."""
-    named = _SECTION.search(parse(question).text)
-    return (named[1].casefold(), named[2]) if named else None
 
 
 def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
@@ -407,34 +342,7 @@ def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoo
     return boosts
 
 
-def join_questions(question: str, history: Sequence[Turn]) -> str:
-    """The last two questions of ``history``, oldest first, and ``question``; empty if there are none.
-
-    Empty also for a question with quoted phrases or excluded words: only passages that meet them are wanted.
-    """
-    parsed = parse(question)
-    if parsed.is_constrained:
-        return ""
-    earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
-    before = " ".join(_without_syntax(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
-    return f"{before} {parsed.text}" if before else ""
-
-
-def search_weights(question: str) -> tuple[float, float]:
-    """The weights of the question alone and of the joined text; they sum to 1."""
-    words = question.casefold().split()
-    most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
-    return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
-
-
-def _without_syntax(question: str) -> str:
-    try:
-        return parse(question).text
-    except InvalidQuery:  # one of exclusions only
-        return ""
-
-
-def _answered(
+def _select_answered(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[Known]
 ) -> list[_Search]:
     """The searches that at least one retriever answered, with their weights. Raises: SearchUnavailable for none."""
@@ -511,13 +419,13 @@ def _rank_candidates(
     if tuned.is_reranked and fused:
         wordings = {parse(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
-            fused, rerank_trace = reranked(wordings, fused, tuned)
+            fused, rerank_trace = rerank_in_time(wordings, fused, tuned)
             annotate(status=rerank_trace.status.value)
         watch.lap("rerank")
     return fused, rerank_trace
 
 
-def _as_one(results: Sequence[RetrieverResult]) -> RetrieverTrace:
+def _merge_traces(results: Sequence[RetrieverResult]) -> RetrieverTrace:
     """One retriever's trace for all searches: a failure, if any; else its trace for the question alone."""
     traces = [result.trace for result in results]
     shown = next((trace for trace in traces if trace.status.is_failure), traces[0])

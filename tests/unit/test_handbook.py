@@ -9,8 +9,8 @@ from django.conf import settings
 from chat.answering.evidence import ANSWERABLE
 from chat.conversations.history import REMEMBERED_TURNS
 from retrieval.profile_settings import CLASS_WEIGHTS, METHOD_WEIGHTS, ProfileSettings
-from retrieval.search.pipeline import MOST_JOINED
 from retrieval.search.ranking.vector_ranker import EXACT_UP_TO
+from retrieval.search.understanding.joined_questions import MOST_JOINED
 from retrieval.types import SearchMethod
 
 IN_WORDS = {2: "two", 3: "three"}

@@ -13,8 +13,9 @@ from core.exceptions import RagsiteError
 from retrieval.passage_address import passage_url
 from retrieval.search.assembly import assemble
 from retrieval.search.passage_rows import load_neighbours, load_passages
-from retrieval.search.pipeline import place_to_search, search
+from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile
+from retrieval.search.search_places import place_to_search
 from retrieval.search.trace import SearchTrace
 from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retriever, SearchFilters
 

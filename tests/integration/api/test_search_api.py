@@ -6,7 +6,7 @@ import pytest
 
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Collection
-from retrieval.search import pipeline
+from retrieval.search import search_places
 from retrieval.search.ranking import retrievers
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import Retriever
@@ -38,11 +38,11 @@ def post(api, **body):
 
 @on_several_connections
 def test_behind_as_many_searches_as_may_run_one_is_refused_at_once(api, handbook, monkeypatch):
-    monkeypatch.setattr(pipeline, "SEARCH_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(search_places, "SEARCH_WAIT_SECONDS", 0.05)
     refused = counted("ragsite_refused_searches_total")
     with contextlib.ExitStack() as others:
-        for _ in range(pipeline.SEARCHES_AT_ONCE):
-            others.enter_context(pipeline.place_to_search())
+        for _ in range(search_places.SEARCHES_AT_ONCE):
+            others.enter_context(search_places.place_to_search())
         response = post(api, query="How many days of holiday do I have?")
     assert (response.status_code, response["Retry-After"]) == (503, "2")
     assert response.json()["detail"].startswith("Too many searches are running.")

@@ -5,7 +5,8 @@ import pytest
 
 from retrieval.models import Collection
 from retrieval.rights.search_filters import everything
-from retrieval.search.pipeline import find_codes, find_section, search
+from retrieval.search.pipeline import search
+from retrieval.search.understanding.named_things import find_codes, find_section
 from retrieval.types import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)

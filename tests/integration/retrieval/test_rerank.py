@@ -16,9 +16,9 @@ from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
 from retrieval.rights.search_filters import everything
-from retrieval.search import pipeline
 from retrieval.search.passage_rows import load_texts
 from retrieval.search.pipeline import search
+from retrieval.search.ranking import reranking
 from retrieval.search.trace import StageStatus
 from retrieval.types import SearchMethod
 from tests.support.fresh_settings import fresh_settings
@@ -151,7 +151,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
         configure(settings, "tested", f"{__name__}.{backend}")
     else:
         settings.RERANKERS = {}
-    monkeypatch.setattr(pipeline, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
+    monkeypatch.setattr(reranking, "DEADLINE_GRACE_SECONDS", 0.0 if backend == "Hanging" else 0.5)
     fused = search(QUESTION, everything(), profile=PLAIN)
     before = RERANK_FAILURES.labels(reranker="tested")._value.get()
     Hanging.released.clear()

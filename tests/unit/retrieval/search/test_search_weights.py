@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.search.pipeline import SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS, search_weights
+from retrieval.search.understanding.joined_questions import SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS, search_weights
 
 
 @pytest.mark.parametrize(

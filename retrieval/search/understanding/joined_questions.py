@@ -1,0 +1,50 @@
+"""Join a follow-up question with the questions before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retrieval.exceptions import InvalidQuery
+from retrieval.search.ranking.preferences import CONJUNCTIONS
+from retrieval.search.understanding.syntax import parse
+from retrieval.types import (
+    Turn,
+)
+
+# Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
+SEARCH_WEIGHTS = (0.7, 0.3)
+
+
+# A question of so few words seldom stands alone, nor does a longer one that begins with "and".
+FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
+
+
+# Of the earlier questions that a question is joined with.
+MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
+
+
+def join_questions(question: str, history: Sequence[Turn]) -> str:
+    """The last two questions of ``history``, oldest first, and ``question``; empty if there are none.
+
+    Empty also for a question with quoted phrases or excluded words: only passages that meet them are wanted.
+    """
+    parsed = parse(question)
+    if parsed.is_constrained:
+        return ""
+    earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
+    before = " ".join(_without_syntax(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
+    return f"{before} {parsed.text}" if before else ""
+
+
+def search_weights(question: str) -> tuple[float, float]:
+    """The weights of the question alone and of the joined text; they sum to 1."""
+    words = question.casefold().split()
+    most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
+    return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS
+
+
+def _without_syntax(question: str) -> str:
+    try:
+        return parse(question).text
+    except InvalidQuery:  # one of exclusions only
+        return ""

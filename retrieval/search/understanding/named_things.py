@@ -1,0 +1,76 @@
+"""Find collections, sections and codes that a question names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from retrieval.index.term_statistics import (
+    by_configuration,
+    collection_states,
+    frequencies_in,
+    lexemes_of,
+    passages_in,
+)
+from retrieval.search.understanding.syntax import parse
+from retrieval.search.understanding.vocabulary import CollectionVocabulary
+from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
+
+_WORDS = re.compile(r"\w+")
+
+
+# Codes are versions and words of letters and digits, except ordinals, decades and measures (19th, 1970s, 500mg), and
+# symbols such as arrows and mathematical signs.
+_CODE = re.compile(
+    rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
+)
+
+
+_SECTION = re.compile(
+    r"(\b(?:section|clause|article|paragraph|chapter|step|sectie|paragraaf|artikel|hoofdstuk|stap|lid)|§)"
+    r" ?(\d{1,3}(?:\.\d{1,3}){0,4})\b",
+    re.I,
+)
+
+
+# A name of one word is rare if at most this share of the passages in the other collections contain it.
+RARE_SHARE = 0.01
+
+
+def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
+    """Return the slugs of the collections whose name or slug the question contains as whole words.
+
+    A name of one word must be rare: no ordinary word such as "parts", and in few passages of the other collections.
+    """
+    said = f" {' '.join(_WORDS.findall(question.casefold()))} "
+    named = []
+    for state in collection_states(collection_ids):
+        others = [pk for pk in collection_ids if pk != state.pk]
+        names = [_WORDS.findall(name.casefold()) for name in state.names]
+        if any(
+            f" {' '.join(words)} " in said and (len(words) > 1 or _is_rare(words[0], others))
+            for words in names
+            if words
+        ):
+            named.append(state.names[0])
+    return tuple(named)
+
+
+def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
+    if CollectionVocabulary(collection_ids).is_ordinary(word):
+        return False
+    lexemes = set().union(*lexemes_of([word], list(by_configuration(collection_ids))).values())
+    found = frequencies_in(collection_ids, lexemes)
+    return max(found.values(), default=0) <= RARE_SHARE * passages_in(collection_ids)
+
+
+def find_codes(question: str) -> frozenset[str]:
+    """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
+    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
+    return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
+
+
+def find_section(question: str) -> tuple[str, str] | None:
+    """Return noun and number of the section, clause or step that the question names: ("clause", "1.2")."""
+    named = _SECTION.search(parse(question).text)
+    return (named[1].casefold(), named[2]) if named else None
