@@ -10,7 +10,7 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from chat.answering.checking.citations import quote_for_answer
-from retrieval.tables.lexicon import show_name, words_of_name
+from retrieval.tables.names import show_name, words_of_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from retrieval.tables.lexicon import label_of
+from retrieval.tables.names import label_of
 
 # A text with fewer columns may be prose, such as "Open: yes; parking: no".
 FEWEST_COLUMNS = 4

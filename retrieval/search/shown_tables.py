@@ -24,7 +24,7 @@ from retrieval.tables.choosing import Nearness, TableChoice, choose, weigh_names
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.lexicon import key_of, label_of
+from retrieval.tables.names import key_of, label_of
 from retrieval.tables.results import ShownTable, TableDocument
 from retrieval.tables.table_reading import show_cell
 

@@ -16,8 +16,8 @@ from retrieval.tables.choosing import Nearness, read_loosely
 from retrieval.tables.computing import Computed, compute, format_number
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.lexicon import show_name
 from retrieval.tables.matching_rows import is_understood
+from retrieval.tables.names import show_name
 from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
 from retrieval.tables.stored_tables import load_table_of
 from retrieval.tables.table_reading import show_cell

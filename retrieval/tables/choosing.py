@@ -12,9 +12,10 @@ from math import log
 
 from retrieval.tables.grammar import Condition, TableReading, read_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
-from retrieval.tables.lexicon import GRAMMAR_WORDS, YEAR, Word, singular, tokenize
+from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
 from retrieval.tables.linking import Kind, link
 from retrieval.tables.matching_rows import read_rows
+from retrieval.tables.names import YEAR, singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty
-from retrieval.tables.lexicon import YEAR, fold, key_of
+from retrieval.tables.names import YEAR, fold, key_of
 from retrieval.tables.table_reading import CellValue, Column, read_boolean, read_quantity
 
 _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")

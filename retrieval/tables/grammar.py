@@ -10,17 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from retrieval.tables.known_tables import KnownTable, is_empty, keys_of_cell, years_of
-from retrieval.tables.lexicon import (
-    WHEN_COLUMNS,
-    WHERE_COLUMNS,
-    WHO_COLUMNS,
-    YES_OR_NO,
-    Word,
-    fold,
-    singular,
-    tokenize,
-)
+from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
 from retrieval.tables.linking import Kind, QuestionSpan, link
+from retrieval.tables.names import fold, singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 

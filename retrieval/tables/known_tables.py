@@ -10,17 +10,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from retrieval.tables.lexicon import (
-    JOINING,
-    ORDINALS,
-    SUMMARIES,
-    YEAR,
-    key_of,
-    singular,
-    squeeze,
-    tokenize,
-    words_of_name,
-)
+from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
+from retrieval.tables.names import YEAR, key_of, singular, squeeze, tokenize, words_of_name
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 
 if TYPE_CHECKING:

@@ -10,21 +10,8 @@ from enum import Enum, auto
 from typing import Any
 
 from retrieval.tables.known_tables import KnownTable, name_word
-from retrieval.tables.lexicon import (
-    CONCEPTS,
-    GRAMMAR_WORDS,
-    JOINING,
-    NUMBERS,
-    SCALES,
-    VERBS,
-    YEAR,
-    QuestionToken,
-    Word,
-    key_of,
-    phrases_for,
-    singular,
-    tokenize,
-)
+from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, phrases_for
+from retrieval.tables.names import YEAR, QuestionToken, key_of, singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12

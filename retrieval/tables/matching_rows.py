@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, numbers_of
 from retrieval.tables.known_tables import KnownTable, name_word
-from retrieval.tables.lexicon import Word, squeeze, tokenize
+from retrieval.tables.lexicon import Word
 from retrieval.tables.linking import Kind, QuestionSpan, link
+from retrieval.tables.names import squeeze, tokenize
 from retrieval.tables.results import Operation
 
 # A word that may mean more columns shows none of them.

@@ -17,7 +17,8 @@ from core.recent import Recent
 from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import restrict
 from retrieval.tables.known_tables import KnownRow, KnownTable
-from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, QuestionToken, singular, terms_of, tokenize
+from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
+from retrieval.tables.names import QuestionToken, singular, terms_of, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
 from retrieval.types import Passage, SearchFilters
 

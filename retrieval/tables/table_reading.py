@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 
-from retrieval.tables.lexicon import squeeze, words_of_name
+from retrieval.tables.names import squeeze, words_of_name
 from retrieval.text.chunking import below_title
 from retrieval.text.extracted import (
     ExtractedText,

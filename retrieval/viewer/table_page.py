@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from retrieval.models import DocumentText, Table
 from retrieval.tables.filters import filter_rows, parse_filter, sort_rows
 from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.lexicon import label_of
+from retrieval.tables.names import label_of
 from retrieval.tables.stored_tables import load_known
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, show_cell
 

@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.tables.choosing import MOST_COLUMNS, MOST_ROWS, WHOLE_ROWS, choose, weigh_names
-from retrieval.tables.lexicon import label_of, words_of_name
+from retrieval.tables.names import label_of, words_of_name
 from tests.support.tables import known_table
 
 PARTS = known_table(

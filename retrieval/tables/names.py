@@ -1,0 +1,103 @@
+"""Compare words of a question with the names of columns and the cells of tables. PURE."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_NUMBER = r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?(?![\d\w])|\d+[.,]\d+(?![\d\w])"
+_TOKEN = re.compile(rf"{_NUMBER}|[^\W_]+|[%€$£<>=]")
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{3})(?=\d)")
+_TWICE = re.compile(r"([a-z])\1")
+YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w v".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionToken:
+    """A token ``question[start:end]``; ``norm`` is folded."""
+
+    start: int
+    end: int
+    norm: str
+
+
+def fold(text: str) -> str:
+    """Return the text in lower case without accents."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+def squeeze(text: str) -> str:
+    """Return the folded letters and digits: the same for MX-9920-W, mx 9920 w and MX9920W."""
+    return "".join(_WORD.findall(fold(text)))
+
+
+@functools.lru_cache(maxsize=20_000)
+def singular(word: str) -> str:
+    """Return one form for singular and plural of a folded English or Dutch noun; not always a word."""
+    if not word.isalpha() or len(word) < 4:
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    elif word.endswith("en") and len(word) > 5:
+        # The plural of "prijs" is "prijzen".
+        word = word[:-2]
+        word = word[:-1] + {"z": "s", "v": "f"}.get(word[-1], word[-1])
+    if word.endswith("e") and len(word) > 4:
+        word = word[:-1]  # The plural of "gemeente" is "gemeenten".
+    # The plural of "naam" is "namen".
+    return _TWICE.sub(r"\1", word)
+
+
+_ABBREVIATED = re.compile(r"[A-Z]{2}")
+
+
+@functools.lru_cache(maxsize=20_000)
+def key_of(text: str) -> str:
+    """Return a key that spellings share: MX-9920-W and mx 9920 w; pump and pumps."""
+    norms = [token.norm for token in tokenize(text)]
+    return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
+
+
+def tokenize(question: str) -> list[QuestionToken]:
+    return [QuestionToken(match.start(), match.end(), fold(match.group())) for match in _TOKEN.finditer(question)]
+
+
+@functools.lru_cache(maxsize=5_000)
+def words_of_name(name: str) -> tuple[str, ...]:
+    """Return the folded words of a column's name: ``max_pressure_bar`` and ``unitPrice`` are split."""
+    return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
+
+
+def terms_of(caption: str, columns: Iterable[str]) -> list[str]:
+    words = [token.norm for token in tokenize(caption)]
+    return list(dict.fromkeys(map(singular, [*words, *(word for name in columns for word in words_of_name(name))])))
+
+
+def show_name(name: str) -> str:
+    """Return a column's name for readers: "max pressure" for ``max_pressure_bar``; RPM and WebDAV stay."""
+    name = name.strip()
+    if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
+        return name
+    words = list(words_of_name(name))
+    if len(words) > 1 and words[-1] in _UNITS_LAST:
+        words = words[:-1]
+    return " ".join(words) or name
+
+
+def label_of(name: str) -> str:
+    """Return a column's name with its unit: "weight (g)" for ``weight_g``."""
+    shown, words = show_name(name), words_of_name(name)
+    is_cut = shown != name.strip() and len(words) > 1 and words[-1] in _UNITS_LAST
+    return f"{shown} ({words[-1]})" if is_cut else shown
