@@ -35,7 +35,7 @@ def fallback_notice(draft: AnswerDraft) -> str:
         )
     if draft.withheld:
         return _(
-            "The language model's answer held text that it must not repeat, and was withheld. This answer is quoted "
-            "from the documents instead."
+            "The language model's answer contained text that it must not repeat, and was withheld. This answer is "
+            "quoted from the documents instead."
         )
     return _("The language model did not answer. This answer is quoted from the documents instead.")

@@ -136,7 +136,7 @@ def why_answer(user: AnyUser, answer: Answer) -> Reason:
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
         whose = owner or _("a visitor")
-        rule = _("The conversation is that of %s, and the account may not view the answers of others.") % whose
+        rule = _("The conversation belongs to %s, and the account may not view the answers of others.") % whose
         return Reason(
             False, rule, _("A link that shares it is another way.") if answer.conversation.share_token else ""
         )

@@ -59,7 +59,7 @@ class Conversation(models.Model):
         """The part of a conversation that its link shows."""
 
         ANSWER = "answer", _("one answer")
-        NOW = "now", _("the conversation as it stands")
+        NOW = "now", _("the conversation so far")
         FOLLOWING = "following", _("the conversation with what follows")
 
     class ShareAudience(models.TextChoices):

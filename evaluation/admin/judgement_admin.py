@@ -219,7 +219,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
             )
             self.message_user(request, message % left_out, messages.WARNING)
         if not settings.EVALUATE_WITH_MODEL:
-            self.message_user(request, _t("By rules alone: no language model judges."), messages.INFO)
+            self.message_user(request, _t("Scored by rules, without a language model."), messages.INFO)
 
 
 @admin.register(JudgeUsage)

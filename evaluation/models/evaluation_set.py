@@ -86,14 +86,14 @@ class EvaluationQuestion(models.Model):
     )
     must = ArrayField(
         models.TextField(),
-        verbose_name=_("must hold"),
+        verbose_name=_("must contain"),
         default=list,
         blank=True,
         help_text=_("One per line. Put | between alternatives, of which one is enough: 14 days|two weeks."),
     )
     must_not = ArrayField(
         models.TextField(),
-        verbose_name=_("must not hold"),
+        verbose_name=_("must not contain"),
         default=list,
         blank=True,
         help_text=_("What a right answer must not say, one per line."),

@@ -29,8 +29,8 @@ class Judgement(EvaluationJob):
     judge = models.CharField(_("judge"), max_length=10, choices=Judge)
     judge_name = models.CharField(_("judged by"), max_length=200, blank=True)
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.QUEUED)
-    prompt_tokens = models.PositiveIntegerField(_("tokens read"), default=0)
-    completion_tokens = models.PositiveIntegerField(_("tokens written"), default=0)
+    prompt_tokens = models.PositiveIntegerField(_("prompt tokens"), default=0)
+    completion_tokens = models.PositiveIntegerField(_("completion tokens"), default=0)
 
     class Meta:
         ordering = ["-created_at"]
@@ -119,8 +119,8 @@ class JudgeUsage(models.Model):
     """
 
     day = models.DateField(_("day"), unique=True)
-    prompt_tokens = models.PositiveBigIntegerField(_("tokens read"), default=0)
-    completion_tokens = models.PositiveBigIntegerField(_("tokens written"), default=0)
+    prompt_tokens = models.PositiveBigIntegerField(_("prompt tokens"), default=0)
+    completion_tokens = models.PositiveBigIntegerField(_("completion tokens"), default=0)
 
     class Meta:
         ordering = ["-day"]

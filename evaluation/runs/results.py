@@ -50,7 +50,7 @@ MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
 NOTHING_TO_MEASURE: Mapping[str, StrPromise] = {
     RunKind.SEARCH: _("No question of the set has an expected passage: a search run has nothing to measure."),
     RunKind.ANSWERS: _(
-        "No question of the set has an expected answer, or words that an answer must hold, or expects a refusal: an "
+        "No question of the set has an expected answer, or words that an answer must contain, or expects a refusal: an "
         "answers run has nothing to measure."
     ),
 }

@@ -78,11 +78,11 @@ class _Revokes(Form):
         if self.user is None:
             return
         if ApiKey.objects.usable().filter(user=self.user).exists():
-            label, why = _("Revoke all my API keys"), _("Whoever knew the old password could have made one.")
+            label, why = _("Revoke all my API keys"), _("Someone who knew your old password may have created one.")
             self.fields["revoke_keys"] = BooleanField(label=label, initial=True, required=False, help_text=why)
         if programs_let_in(self.user):
             label = _("Revoke all programs that I let in")
-            why = _("Whoever knew the old password could have let one in.")
+            why = _("Someone who knew your old password may have connected one.")
             self.fields["revoke_programs"] = BooleanField(label=label, initial=True, required=False, help_text=why)
 
     def save(self) -> None:

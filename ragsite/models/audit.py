@@ -48,7 +48,7 @@ class AuditEntry(models.Model):
     object_id = models.CharField(_("id of the object"), max_length=60, blank=True)
     object_label = models.CharField(_("object"), max_length=300, blank=True)
     object_person = models.ForeignKey(
-        AuditPerson, models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("whom it concerns")
+        AuditPerson, models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("subject")
     )
     details = models.JSONField(_("details"), default=dict, blank=True, encoder=DjangoJSONEncoder)
 

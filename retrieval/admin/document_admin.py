@@ -87,7 +87,7 @@ class DocumentFacts:
         context = {"document": document, "found": found}
         return render_to_string("admin/retrieval/document/_instructions.html", context)
 
-    @admin.display(description=_("holds"))
+    @admin.display(description=_("contains"))
     def members(self, document: Document) -> SafeString | str:
         """The documents unpacked from it, each with its state."""
         found = document.members.order_by("source")

@@ -46,7 +46,7 @@ class ProblemKind(models.TextChoices):
     MISSING_VECTORS = "missing_vectors", _("passages without vectors of the current embedder")
     STATISTICS = "statistics", _("number or length of passages, as counted again")
     LEXEMES = "lexemes", _("words with a wrong document frequency")
-    TERM_WEIGHTS = "term_weights", _("term weights computed with other settings")
+    TERM_WEIGHTS = "term_weights", _("outdated term weights")
     UNFIT_TEXT = (
         "unfit_text",
         _("documents whose text or passages are missing, or belong to another version of the file"),

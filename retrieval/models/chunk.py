@@ -85,7 +85,7 @@ class Embedder(models.Model):
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)
-    dimension = models.PositiveIntegerField(_("width"))
+    dimension = models.PositiveIntegerField(_("dimensions"))
     is_active = models.BooleanField(_("searched"), default=False)
     options = models.JSONField(default=dict, db_default={}, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

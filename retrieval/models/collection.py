@@ -53,7 +53,7 @@ class Visibility(models.TextChoices):
     PUBLIC = "public", _("everybody")
     SIGNED_IN = "signed_in", _("everybody who has signed in")
     STAFF = "staff", _("staff")
-    GRANTED = "granted", _("nobody but those who are named")
+    GRANTED = "granted", _("only people and groups with a grant")
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):

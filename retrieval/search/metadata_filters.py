@@ -18,9 +18,9 @@ def validated_metadata(value: object) -> dict[str, object]:
         raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
     for leaf in _leaves(value):
         if isinstance(leaf, str) and ("\x00" in leaf or any("\ud800" <= char <= "\udfff" for char in leaf)):
-            raise ValidationError(_("Metadata must not hold NUL characters or halves of surrogate pairs."))
+            raise ValidationError(_("Metadata must not contain NUL characters or halves of surrogate pairs."))
         if isinstance(leaf, float) and not math.isfinite(leaf):
-            raise ValidationError(_("Metadata must not hold numbers that are not finite."))
+            raise ValidationError(_("Metadata must not contain numbers that are not finite."))
     try:
         too_long = len(json.dumps(value)) > LONGEST_METADATA
     except RecursionError:

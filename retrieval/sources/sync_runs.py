@@ -85,7 +85,7 @@ def _attempt(run: SourceRun) -> None:
     source = run.source
     kind = KINDS.get(source.kind)
     if kind is None:
-        raise SourceRefused(_t("This site knows no sources of the kind %s.") % source.kind)
+        raise SourceRefused(_t("This site has no sources of the kind %s.") % source.kind)
     if reason := reason_not_to_change(source.collection):
         raise SourceRefused(reason)
     with kind(all_options(source), source.pk) as connector:

@@ -59,7 +59,7 @@ def submit_page(
         same = known.filter(collection=collection, url=url).exclude(source=source).order_by("pk").first()
         if same is not None:
             names = {"address": url, "name": name_for_people(same)}
-            raise DocumentRejected(_t("%(address)s is there already: %(name)s.") % names)
+            raise DocumentRejected(_t("%(address)s is already in the collection, as %(name)s.") % names)
     upload = SimpleUploadedFile(source.rpartition("/")[2], response.text_body, media_type)
     return submit_upload(collection, upload, source=source, url=url, known=known, **options)
 

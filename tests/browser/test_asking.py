@@ -211,8 +211,8 @@ REFUSALS = [
     (507, "text/html", "<main><h1>Full</h1><p>The disk is full: nothing was saved.</p></main>", "The disk is full"),
     (507, "application/json", '{"detail": "The disk is full: nothing was saved."}', "The disk is full"),
     (503, "text/plain", "The site is being changed.", "The site is being changed."),
-    (500, "text/html", "<h1>Server Error (500)</h1>", "That did not work. Reload the page and try again."),
-    (502, "application/json", "<html>", "That did not work. Reload the page and try again."),
+    (500, "text/html", "<h1>Server Error (500)</h1>", "It did not work. Reload the page and try again."),
+    (502, "application/json", "<html>", "It did not work. Reload the page and try again."),
 ]
 
 

@@ -59,7 +59,7 @@ def rerank_in_time(
         logger.exception("The reranker %s failed unexpectedly.", name)
         failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
     RERANK_FAILURES.labels(reranker=name).inc()
-    logger.warning("The reranker %s did not answer, the fused order stands: %s", name, failed.error)
+    logger.warning("The reranker %s did not answer, the fused order is kept: %s", name, failed.error)
     return fused, failed
 
 

@@ -36,7 +36,7 @@ class FeedOptions(Options, Account):
 class FeedConnector(HttpConnector):
     name = "feed"
     label = _("RSS or Atom feed")
-    description = _("Entries of a feed. Those that are no longer in it are kept.")
+    description = _("Entries of a feed. Entries that are no longer in it are kept.")
     form = FeedOptions
 
     # A feed lists only new entries; the others are not gone.

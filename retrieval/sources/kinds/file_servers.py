@@ -80,7 +80,8 @@ def _read_path(url: str) -> str:
 
 class S3Options(Options, Readable):
     endpoint = AddressField(
-        label=_("Server"), help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or that of MinIO or Ceph.")
+        label=_("Server"),
+        help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or the address of a MinIO or Ceph server."),
     )
     region = forms.CharField(label=_("Region"), max_length=60, initial="us-east-1")
     bucket = forms.RegexField(r"^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$", label=_("Bucket"))
@@ -113,7 +114,7 @@ class S3Connector(HttpConnector):
             try:
                 page = parse_xml(response.body)
             except ValueError as error:
-                raise SourceUnavailable(_t("%s does not answer in the S3 protocol.") % self._address) from error
+                raise SourceUnavailable(_t("%s is not an S3 server.") % self._address) from error
             keys_and_entries = [(entry.findtext("{*}Key") or "", entry) for entry in children(page, "Contents")]
             for key, entry in keys_and_entries:
                 if not key.endswith("/"):
