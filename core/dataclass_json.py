@@ -1,7 +1,6 @@
-"""Dataclasses as JSON and back: one form for the API, the command line and what is stored. Imports no Django.
+"""Dataclasses as JSON and back, for the API, the command line and storage. Imports no Django.
 
-Fields hold JSON's own types, enums, tuples, mappings, dataclasses and None. A field is written under its
-own name unless :func:`json_name` gives it another.
+Fields contain JSON's own types, enums, tuples, mappings, dataclasses and None.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
-# Unlike any value of a field.
+# A sentinel that equals no field's value.
 _NOTHING = object()
 
 
-# For the metadata of a field that is left out while it has its default.
+# Metadata of a field that is left out while it has its default.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
 def json_name(name: str) -> Mapping[str, object]:
-    """The metadata of a field that has another name in JSON."""
+    """Return the metadata of a field that has another name in JSON."""
     return {"name": name}
 
 
 def to_json(value: Any) -> Any:
-    """The value in JSON's types; a dataclass is an object of its fields."""
     kind = type(value)
     if kind in _JSON_TYPES:
         return value
@@ -49,8 +47,9 @@ def to_json(value: Any) -> Any:
 
 @functools.cache
 def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
-    """For a dataclass, each field's name, its name in JSON, and the value with which it is omitted; None for other
-    types. Cached: the explanation of a search has hundreds of small dataclasses.
+    """Return name, JSON name and omitted value for each field of a dataclass; None for other types.
+
+    The result is cached: the explanation of a search has hundreds of small dataclasses.
     """
     if not isinstance(kind, type) or not is_dataclass(kind):
         return None
@@ -61,7 +60,7 @@ def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | Non
 
 
 def from_json(kind: type[T], stored: Any) -> T:
-    """The dataclass that :func:`to_json` wrote. A missing field gets its default; an unknown one is ignored.
+    """Return the dataclass that :func:`to_json` wrote; missing fields get defaults, unknown fields are ignored.
 
     Raises: KeyError, TypeError or ValueError for a value that does not fit the dataclass.
     """

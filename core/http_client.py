@@ -1,7 +1,7 @@
 """HTTP clients that connect only to allowed addresses and whose requests end in time.
 
-httpx bounds each read alone: a server that sends a byte now and then keeps a request open for as long as it likes.
-Here every read and write has only the time that `deadline.limit` leaves.
+httpx limits single reads: a server that sends a byte now and then keeps a request open without end. Here
+`deadline.limit` also limits the whole request.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from core import deadline
 
 @functools.cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Certificates for all HTTP clients of the process; reading them takes tens of milliseconds. `SSL_CERT_FILE` names
-    others.
+    """Return certificates for all clients of the process, because reading them takes tens of milliseconds.
+
+    `SSL_CERT_FILE` names other certificates.
     """
     return httpx2.create_ssl_context()
 
 
-# A body is sent in pieces, each within the time that is left.
+# Each piece of a body must be sent within the remaining time.
 _PIECE_BYTES = 4096
 
 Resolve = Callable[[str, int], Sequence[str]]
 
 
 def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
-    """A client that connects to the addresses that ``resolve`` gives for a host and a port, and to no others; at every
-    connection, so at each redirect too. ``options`` are those of `httpx2.Client`.
+    """Return a client that connects only to the addresses that ``resolve`` returns for host and port.
 
-    A request within `deadline.limit` that is late raises httpx2.TimeoutException.
+    Redirects are checked too. ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit`
+    is over.
     """
     client = httpx2.Client(verify=trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # One of its own would switch off the proxies that the environment names.
+        # Replacing the transport itself would switch off the proxies that the environment names.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client
 
 
 def _within(timeout: float | None) -> float | None:
-    """How long may be waited now. Raises: httpcore2.ReadTimeout when it is over."""
     left = deadline.seconds_left(math.inf)
     if left <= 0:
         raise httpcore2.ReadTimeout("The whole request took too long.")
@@ -103,9 +103,9 @@ class _BoundedStream(httpcore2.NetworkStream):
 
 
 def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
-    """Return a client for coroutines, which connects only to the addresses that ``resolve`` returns; None allows all.
+    """Return a client for coroutines that connects only to addresses that ``resolve`` returns; None allows all.
 
-    ``options`` are those of `httpx2.AsyncClient`. A proxy that the environment names makes the connections itself.
+    ``options`` go to `httpx2.AsyncClient`. A proxy from the environment makes its connections itself.
     """
     client = httpx2.AsyncClient(verify=trusted_certificates(), **options)
     if resolve is not None:
@@ -114,8 +114,6 @@ def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
 
 
 class _CheckedBackend(httpcore2.AnyIOBackend):
-    """Connects only to the addresses that ``resolve`` returns."""
-
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
 

@@ -1,4 +1,4 @@
-"""Counters that /metrics shows."""
+"""Metrics that /metrics shows."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from prometheus_client import Counter, Gauge
 
 
 def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
-    """What is the same whichever process of the site looks: the value that was set last counts for all of them."""
+    """Return a gauge whose last set value counts for all processes."""
     return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
 
 
 def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Show the counter from the start for these values of its labels: ``increase()`` does not see a first event that
-    also is the first sample.
-    """
+    """Start the counter at 0 for these label values: ``increase()`` misses an event that is the first sample."""
     for labels in product(*values):
         counter.labels(*labels)
 
 
 def counter(name: str, documentation: str, **labels: Iterable[str]) -> Counter:
-    """A counter whose labels have these values, and no others."""
+    """Return a counter whose labels have only these values, started at 0."""
     made = Counter(name, documentation, list(labels))
     begin_at_zero(made, *labels.values())
     return made

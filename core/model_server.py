@@ -1,4 +1,4 @@
-"""Requests to model servers, bounded in time and size; no message contains the key."""
+"""Requests to model servers, limited in time and size; no message contains the key."""
 
 from __future__ import annotations
 
@@ -19,17 +19,14 @@ from core.http_client import bounded_client
 
 logger = logging.getLogger(__name__)
 
-# What a server says of a request, as it may be logged and shown: not what it was sent.
 
-# So many words in a row are a quotation; fewer are the language's own.
+# This many words in a row are a quotation.
 QUOTED_WORDS = 4
 LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
 def without_request(said: str, body: Any) -> str:
-    """``said``, the server's message; LEFT_OUT if it repeats words of ``body``, the JSON sent, which contains users'
-    texts.
-    """
+    """Return the server's message; LEFT_OUT if it repeats words of the request's body, which contains users' texts."""
     sent = " ".join(_words(" ".join(_texts(body))))
     words = _words(said)
     runs = (" ".join(words[at : at + QUOTED_WORDS]) for at in range(len(words) - QUOTED_WORDS + 1))
@@ -52,7 +49,7 @@ QUOTED_CHARACTERS = 200
 
 
 def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """The status and, unless it is about the key or quotes ``body``, what the server says; as part of a sentence."""
+    """Return status and message as part of a sentence, without the key and without quotations of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = without_request(without_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
@@ -60,21 +57,22 @@ def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
 
 
 def without_key(text: str, api_key: str) -> str:
-    """``text`` as it may be logged: servers quote keys in their complaints."""
+    """Return the text without the key, which servers quote in their complaints."""
     return text.replace(api_key, "[API key]") if api_key else text
 
 
-# What a server says that may answer in a moment.
+# A server with one of these statuses may answer in a moment.
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """The server sent more than any answer can be; the text is for the operator."""
+    """The answer is longer than the limit; the message is for the operator."""
 
 
 class ServerFailed(Exception):
-    """The server gave no answer that can be used; the text says why, as part of a sentence for the operator. ``status``
-    is that of a request that the server refused for good, else 0.
+    """The server gave no usable answer; the message is part of a sentence for the operator.
+
+    ``status`` is set if the server refused the request for good, else 0.
     """
 
     def __init__(self, problem: str, status: int = 0) -> None:
@@ -83,27 +81,27 @@ class ServerFailed(Exception):
 
 
 class ServerLate(ServerFailed):
-    """The time was over before the server had answered."""
+    """The server did not answer in time."""
 
 
 class ModelServer:
-    """A server under one address. Instances may be shared by threads and survive a fork.
+    """A server at one address, safe for threads and forks.
 
-    Raises: ValueError, with a sentence about ``name``'s key, for one that no header can carry.
+    Raises: ValueError if no header can contain the key; the sentence names the key by ``name``.
     """
 
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The HTTP library would quote the header, and with it the key, in its complaint.
+        # The HTTP library would quote the header, and so the key, in its message.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
 
     def post(self, body: dict[str, Any], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
-        """Status, headers and content of one answer. ``ends_at`` is in the seconds of ``time.monotonic()``.
+        """Return status, headers and content; ``ends_at`` is a time of the monotonic clock.
 
-        Raises: httpx2.TimeoutException when it is late, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
+        Raises: httpx2.TimeoutException if late, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
         """
         content = bytearray()
         remaining = max(0.0, ends_at - time.monotonic())
@@ -128,10 +126,9 @@ class ModelServer:
         longest_pause_seconds: float = math.inf,
         attempt_seconds: float = math.inf,
     ) -> bytes:
-        """The content of an answer with status 200.
+        """Return the content of an answer with status 200. Raises: ServerFailed, ServerLate.
 
-        With several ``attempts``, a server that is away or busy is asked again while there is time, after pauses that
-        double and are at least as long as it asks. Raises: ServerFailed, ServerLate.
+        Further ``attempts`` are for servers that are away or busy. Pauses double, and respect Retry-After.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -162,7 +159,7 @@ class ModelServer:
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
     def _opened(self) -> httpx2.Client:
-        """This process's client: connections cannot be shared with the parent of a fork."""
+        """Return this process's client: a fork cannot share its parent's connections."""
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
@@ -172,7 +169,7 @@ class ModelServer:
 
 
 def parsed_url(address: str) -> httpx2.URL:
-    """The address as a URL; an empty URL if it is no http or https address with a host."""
+    """Return the URL; an empty URL if the address is no http(s) address with a host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:
@@ -181,6 +178,6 @@ def parsed_url(address: str) -> httpx2.URL:
 
 
 def retry_after_seconds(headers: httpx2.Headers) -> float:
-    """What the server asks to wait; 0 when it does not say, or says it as a date."""
+    """Return the seconds of Retry-After; 0 if it is missing or a date."""
     asked = headers.get("Retry-After", "")
     return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

@@ -11,10 +11,9 @@ SHORTEST_ESTIMATED_SECONDS = 15.0
 
 
 class ProgressBar:
-    """What is being done and how far it is, on one line of a terminal; elsewhere a line now and then."""
+    """A progress bar on one line of a terminal; elsewhere a line now and then. None as ``output`` shows no bar."""
 
     def __init__(self, output: OutputWrapper | None) -> None:
-        """Without an ``output`` nothing is shown."""
         self._output = output
         self._is_terminal = output is not None and output.isatty()
         self._last = 0.0
@@ -23,7 +22,7 @@ class ProgressBar:
         self._began = (0.0, 0)
 
     def show(self, what: str, done: int, total: int, task: str = "") -> None:
-        """``task`` names what the numbers count, where ``what`` changes with every one of them."""
+        """Show the progress; ``task`` names the counted work if ``what`` changes at every step."""
         now = time.monotonic()
         if (task or what) != self._task:
             self._task, self._began = task or what, (now, done)
@@ -40,7 +39,7 @@ class ProgressBar:
         self._output.flush()
 
     def _time_left(self, now: float, done: int, total: int) -> str:
-        """How long it will take still at the pace so far; empty while that is not known, or nobody waits for it."""
+        """Return the estimated time at the pace so far; empty if unknown or short."""
         began, first = self._began
         if done <= first or now - began < SHORTEST_ESTIMATED_SECONDS:
             return ""

@@ -1,9 +1,7 @@
-"""Spans of OpenTelemetry, where the site has switched it on; otherwise nothing happens. PURE.
+"""OpenTelemetry spans, if `ragsite.operations.telemetry` switches them on. PURE.
 
-`ragsite.operations.telemetry` switches it on.
-
-An attribute holds a name or a number, never a text of a document, a question or an answer. Nor does a span hold an
-error's message, which may quote one; its class is enough.
+Attributes are names or numbers, never text of a document, question or answer. A span has an error's class, not its
+message, which may quote such a text.
 """
 
 from __future__ import annotations
@@ -34,16 +32,16 @@ _spans: Spans | None = None
 
 
 def use(spans: Spans | None) -> None:
-    """From now on; None: nothing happens again."""
+    """Set the span backend. None turns tracing off."""
     global _spans
     _spans = spans
 
 
 @contextmanager
 def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iterator[None]:
-    """A span around a block, or a function that it decorates.
+    """Run a block, or a decorated function, in a span.
 
-    An asynchronous generator takes ``is_current=False``: whoever closes it may be in another context.
+    An asynchronous generator takes ``is_current=False``, because it may be closed in another context.
     """
     spans = _spans
     if spans is None:
@@ -66,6 +64,6 @@ def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iter
 
 
 def annotate(**attributes: Attribute) -> None:
-    """Adds to the current span what is known only at its end."""
+    """Add attributes to the current span."""
     if _spans is not None:
         _spans.annotate(attributes)

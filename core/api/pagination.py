@@ -12,7 +12,7 @@ LARGEST = 10**9
 
 
 class Pagination(LimitOffsetPagination):
-    """`limit` and `offset`; a value that is not a whole number is refused."""
+    """Pages by `limit` and `offset`; values that are no whole numbers are refused."""
 
     max_limit = 500
 
@@ -30,7 +30,6 @@ class Pagination(LimitOffsetPagination):
 
 
 def _whole_number(request: Request, name: str, *, smallest: int) -> int | None:
-    """The number; None if the parameter is missing. Raises: ValidationError."""
     if not (text := request.query_params.get(name)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where a language model behind OpenAI's chat-completions protocol is reached."""
+"""The address of a language model behind OpenAI's chat-completions protocol."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from core.model_server import parsed_url
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A model on a server. ``resolve`` gives the addresses that may be connected to; None: any.
+    """A model on a server. ``resolve`` returns the allowed addresses; None allows any.
 
-    Raises: ImproperModel for an address, a key or a name that no request can be made of.
+    Raises: ImproperModel for an unusable address, key or name.
     """
 
     base_url: str
@@ -27,7 +27,7 @@ class ChatEndpoint:
     def __post_init__(self) -> None:
         if not self.url.host:
             raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
-        # The HTTP library would quote the header, and with it the key, in its complaint.
+        # The HTTP library would quote the header, and so the key, in its message.
         if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
             raise ImproperModel("The API key of the language model has characters that no header can carry.")
         if not self.model:
@@ -35,7 +35,7 @@ class ChatEndpoint:
 
     @property
     def url(self) -> httpx2.URL:
-        """Where completions are posted to; empty when the base URL is none."""
+        """Return the address for completions; empty if the base URL is invalid."""
         return parsed_url(self.base_url.rstrip("/") + "/chat/completions")
 
     @property

@@ -1,4 +1,4 @@
-"""The client of chat-completions servers: every call to a language model goes through it.
+"""The client of chat-completions servers for every call to a language model.
 
 It limits attempts, pauses and time, and learns which parameters a model refuses.
 """
@@ -29,22 +29,22 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers say this if prompt and answer do not fit. They name max_tokens and accept it.
+# Servers say this if prompt and answer do not fit. Their message also names max_tokens, which they accept.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# Servers refuse functions with several statuses: vLLM and Ollama with 400, OpenRouter with 404, llama.cpp with 500.
+# The status differs between servers: vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# Chat templates without a system role complain in these words, Gemma's and older ones of Mistral among them.
+# Chat templates without a system role complain in these words, for example Gemma's and older ones of Mistral.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
 _NAMES_FORMAT = re.compile(r"response_format|json_schema|structured output|guided", re.IGNORECASE)
-# These are left out, one by one, for a server that refuses without naming anything.
+# The client leaves these out, one by one, if the server refuses without naming any part.
 _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM)
 
 
 class Refused(Exception):
-    """The server answered with another status than 200. ``pause_seconds`` is the pause that it asks for, if it does."""
+    """The server's status was not 200. ``pause_seconds`` is the pause that the server asks for, or None."""
 
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
@@ -55,7 +55,7 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def find_blamed(self, body: dict[str, Any]) -> str:
-        """Return what the server does not accept of the request; empty if it complains about something else."""
+        """Return the part of the request that the server does not accept; empty for other complaints."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -92,15 +92,15 @@ def _retry_after(value: str) -> float | None:
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
-# A reader waits: a server that asks for a longer pause has failed.
+# A longer pause counts as a failure, because a user waits.
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses are about one request: the server works.
+# These statuses concern one request: the server works.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for one completion of at most ``answer_tokens``, until ``ends_at`` by the monotonic clock."""
+    """A request for one completion; ``ends_at`` is a time of the monotonic clock."""
 
     messages: Sequence[Mapping[str, Any]]
     ends_at: float
@@ -112,10 +112,10 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """What this process has learned of a model on a server.
+    """Properties of a model that this process has learned.
 
-    ``refused`` are the parts of a request that it does not accept: later requests leave them out.
-    ``opens_with_thought`` is true if it was seen to close a thought that it had not opened.
+    ``refused`` are request parts that later requests leave out. ``opens_with_thought``: the model once closed a thought
+    that it had not opened.
     """
 
     refused: frozenset[str] = frozenset()
@@ -128,10 +128,10 @@ _KNOWN: dict[tuple[str, str], KnownModel] = {}
 
 @dataclass(slots=True)
 class CompletionClient:
-    """A client of one model on one server. Instances may be shared by threads, and survive a fork.
+    """A client of one model on one server, safe for threads and forks.
 
-    ``silence_seconds`` limits the wait for each next piece. A failure before the first word is tried again, up to
-    ``attempts`` in all. With a ``breaker``, a server that has failed repeatedly is left alone.
+    ``silence_seconds`` limits the wait for each next piece. A failure before the first word is retried, up to
+    ``attempts`` in all.
     """
 
     endpoint: ChatEndpoint
@@ -161,7 +161,7 @@ class CompletionClient:
                 async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # Its first sign lets the others in; a trial may be as long as an answer.
+                            # The first piece already closes the breaker: a trial may last as long as an answer.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
@@ -179,9 +179,8 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried, at once without a part that the server turns out not to accept. A
-        failure after the first word is final. If time runs out after the first word, the completion ends too; it is
-        reported as having reached its length.
+        A failure before the first word is retried, at once if the server refuses a part of the request. A later failure
+        is final. If time runs out after the first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -226,7 +225,7 @@ class CompletionClient:
     def _remember(self, refused: frozenset[str], body: dict[str, Any], refusal: Refused | None) -> None:
         """Remember the refused parts of a request that then succeeded.
 
-        A server that accepted functions before refused only this use of them, so it is offered them again.
+        A server that accepted functions before refused only this use of them, so later requests offer them again.
         """
         known = self.known
         if refusal is not None:
@@ -271,7 +270,7 @@ class CompletionClient:
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         optional: dict[str, Any] = {
             "temperature": 0,
-            # Newer models of OpenAI accept only the second name, most other servers only the first.
+            # Newer OpenAI models accept only the second name, most other servers only the first.
             "max_tokens": request.answer_tokens,
         }
         if "max_tokens" in refused:
@@ -288,7 +287,7 @@ class CompletionClient:
 
 
 def _without_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with the system's text at the beginning of the next message of the user."""
+    """Return the messages with the system's text at the start of the next user message."""
     rules = ""
     merged: list[dict[str, Any]] = []
     for message in messages:

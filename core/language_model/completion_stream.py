@@ -1,4 +1,4 @@
-"""Read what a server of chat completions sends: a stream of events, or one JSON document."""
+"""Read a chat-completions response: a stream of events, or one JSON document."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import httpx2
 
 from core.exceptions import ModelFailed
 
-# An answer has some kilobytes. The limit keeps a server that never stops from filling the memory.
+# An answer has some kilobytes. The limit protects memory from a server that never stops.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# The ways in which a completion ends, with the names that large providers have for them. Any other name (`abort`,
-# `error`, `cancelled`) is a failure.
+# The ways in which a completion ends, with the names that large providers use. Any other name (`abort`, `error`,
+# `cancelled`) is a failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -32,7 +32,7 @@ _ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in name
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a function call as it was sent; missing parts are empty."""
+    """A piece of a function call; missing parts are empty."""
 
     index: int
     id: str = ""
@@ -42,11 +42,10 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a completion. If all fields are empty, the model works and has nothing to show, such as a thought.
+    """A piece of a completion. If all fields are empty, the model works without visible text, for example on a thought.
 
-    ``calls`` are pieces of its function calls. ``finish_reason`` is STOP, CALLS, LENGTH or FILTERED with the last
-    piece, and empty before; also at the end if the server names none. ``prompt_tokens`` and ``completion_tokens`` are
-    None unless the server counts them.
+    ``finish_reason`` is STOP, CALLS, LENGTH or FILTERED with the last piece, else empty; also at the end if the server
+    names none. Token counts are None unless the server counts them.
     """
 
     text: str = ""
@@ -57,7 +56,7 @@ class Delta:
 
 
 async def deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the completion as they arrive. Some servers send one document although a stream was wanted.
+    """Yield the pieces of the completion as they arrive; some servers send one document instead of a stream.
 
     Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
     """
@@ -118,7 +117,7 @@ def _failure(said: object) -> ModelFailed:
 
 
 def _delta(chunk: dict[str, Any], part: str) -> Delta:
-    """Return the first choice's words, from its "delta" or its "message", without the field for its reasoning."""
+    """Return the first choice's text, from its "delta" or "message", without the field for its reasoning."""
     is_error = "error" in (chunk.get("object"), chunk.get("type"))
     said_instead = chunk.get("message") or chunk.get("detail")
     if chunk.get("error") or is_error or ("choices" not in chunk and isinstance(said_instead, str)):
@@ -146,7 +145,7 @@ def _delta(chunk: dict[str, Any], part: str) -> Delta:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content: a string, or a list of parts, of which those of type text are read."""
+    """Return the text of a message's content: a string, or a list of parts."""
     if isinstance(content, list):
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -159,10 +158,7 @@ def _count(value: Any) -> int | None:
 
 
 def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
-    """Return the pieces of calls in a completion's "delta" or "message".
-
-    Raises: TypeError or AttributeError if it is malformed.
-    """
+    """Return the call pieces of a "delta" or "message". Raises: TypeError or AttributeError if malformed."""
     return tuple(_piece(at, each) for at, each in enumerate(sent or []))
 
 
@@ -174,7 +170,7 @@ def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
         index=index if isinstance(index, int) else at,
         id=storable(str(sent.get("id") or "")),
         name=storable(str(function.get("name") or "")),
-        # Some servers send them as an object.
+        # Some servers send an object.
         arguments=storable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 

@@ -1,7 +1,7 @@
-"""Remove from a model's text what is no part of its reply: thoughts, function calls, signs of its template. PURE.
+"""Remove thoughts, function calls and template signs from a model's text. PURE.
 
-The signs of thoughts are data (:data:`THOUGHTS`): a further family of models is a further row. If the sources contain
-such text it may be shown, because documents can be about such things.
+The signs of thoughts are data (:data:`THOUGHTS`): another family of models needs only another row. Text that the
+sources contain may be shown, because documents can be about these signs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Callable
 
-# The grammars of thoughts: the family, what opens a thought, what closes it, and whether the closing sign alone shows
-# that all text before it was a thought. Some chat templates write the opening sign into the prompt.
+# The grammars of thoughts: family, opening sign, closing sign, and whether a closing sign alone shows that all text
+# before it was a thought. Some chat templates write the opening sign into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -32,19 +32,19 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A thought without an opening sign often begins with one of these words. A text that begins so is held back until its
-# end, or until a closing sign shows that it was a thought.
+# A thought without an opening sign often begins with one of these words. The text is then kept back until its end, or
+# until a closing sign shows that it was a thought.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
     r"|looking|thinking|got it|oké|de gebruiker|laten we|好的|嗯|首先|用户)(?!\w)",
     re.IGNORECASE,
 )
-# None of the words above is longer.
+# No word above is longer.
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# After the end of its turn a model goes on with a conversation that it makes up.
+# After the end of its turn a model continues with an invented conversation.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -54,7 +54,7 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# The closing signs come first: one of them begins like the end of a turn.
+# Closing signs come first: one begins like the end of a turn.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
@@ -63,9 +63,9 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# The grammars whose opening is a word: only the beginning of a reply is one.
+# These openings are words, which count only at the beginning of a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
-# An end of the text so far that may become one of these.
+# The text so far may end with the beginning of a sign.
 _MAY_BE_TAG = re.compile(
     r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
     r"|<\|channel\|>[^<]{0,100}(?:<[^<>]{0,12})?|<\|channel>\w{0,8}|<\|start\|>\w{0,9}|<details[^<>]{0,400}"
@@ -76,9 +76,9 @@ _MAY_BEGIN_THOUGHT = re.compile(r"\A(?:a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?
 # No closing sign is longer.
 _LONGEST_CLOSING = 200
 
-# A longer object is not held back any longer.
+# A longer object is shown.
 LONGEST_CALL = 4_000
-# The line above a source, as the site's prompt has it.
+# The site's prompt has this line above a source.
 _COPIED = re.compile(r"SOURCE \[\d+\][^\n]*\n(?=>)")
 _MAY_BE_COPIED = re.compile(r"S(?:O(?:U(?:R(?:C(?:E(?: (?:\[(?:\d+(?:\][^\n]*\n?)?)?)?)?)?)?)?)?)?\Z")
 _FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[^\n]*+\n\s*+")
@@ -91,23 +91,23 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins with words that thoughts begin with. Answers may begin so too."""
+    """Return whether the text begins like a thought; answers may begin so too."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 
 def remove_thoughts(text: str) -> str:
-    """Return a whole reply without its thoughts and the signs of its template."""
+    """Return a whole reply without thoughts and template signs."""
     stream = MachineryStream(removes_calls=False, opens_with_thought=True)
     return (stream.feed(text) + stream.close()).strip()
 
 
 class MachineryStream:
-    """Pass streamed text on without what is no part of the reply.
+    """A filter of streamed text that passes on only the reply.
 
-    ``may_show`` returns whether the sources contain a text. With ``opens_with_thought`` the reply is held back until
-    the closing sign of a thought, or its end. ``withheld`` is true if anything was left out, ``closes_alone`` if a
-    closing sign came without an opening one. If text was passed on before that sign, ``takes_back`` is true until the
-    caller has removed that text and sets it to false.
+    ``may_show`` returns whether the sources contain a text. With ``opens_with_thought`` the reply is kept back until a
+    thought closes, or to its end. ``withheld``: some text was left out. ``closes_alone``: a closing sign came without
+    an opening one; if text was passed on before it, ``takes_back`` is true until the caller removes that text and
+    resets it.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The beginning of the reply; None after it was decided whether that is a thought.
+        # The reply's beginning; None once it is decided whether it is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -152,9 +152,9 @@ class MachineryStream:
         return self._release(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the text that was held back, without unfinished thoughts and calls.
+        """Return the text that was kept back, without unfinished thoughts and calls.
 
-        A reply that ``is_cut`` and seems to be a thought that was never closed is left out.
+        If ``is_cut``, a reply that seems to be an unclosed thought is left out.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -192,7 +192,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the held text up to its next line or sign; None to wait for more."""
+        """Return the waiting text up to its next line or sign; None to wait for more."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)
@@ -233,7 +233,7 @@ class MachineryStream:
         return text if text or tag else None
 
     def _is_text(self, tag: re.Match[str]) -> bool:
-        """Return whether a sign belongs to the text: it is code, HTML, or a source contains it."""
+        """Return whether a sign belongs to the text: it is code, HTML, or in a source."""
         sign = tag.group().lower()
         if sign in ("<s>", "</s>"):
             is_html = self._is_struck or (
@@ -249,7 +249,7 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _judge_line(self, is_end: bool) -> int | None:
-        """Return how much of the held text, which begins a line, is a call; 0 for none, None to wait for more."""
+        """Return the length of a call at the start of the line; 0 for none, None to wait for more."""
         text = self._held
         if not self._removes_calls:
             return 0
@@ -279,7 +279,7 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return where a call in JSON ends; 0 for other text, None to wait for more."""
+        """Return the end of a call in JSON; 0 for other text, None to wait for more."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")
@@ -301,7 +301,7 @@ def _is_quoted(sign: re.Match[str]) -> bool:
 
 
 def _is_call(read: object) -> bool:
-    """Return whether the value names a function and its arguments, or is a list of such values."""
+    """Return whether the value is a function call, or a list of them."""
     if isinstance(read, list):
         return bool(read) and all(map(_is_call, read))
     if not isinstance(read, dict):
