@@ -1,5 +1,3 @@
-"""Base classes of admin pages, filters and small pieces of HTML."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -39,15 +37,13 @@ class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows that the site writes and people only read."""
-
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     has_add_permission = has_delete_permission = has_change_permission
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may run the page's actions: the right to change rows is needed."""
+        """Return whether the user could change the rows."""
         return super().has_change_permission(request)
 
 
@@ -68,7 +64,6 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Return additional context for the object page's template."""
         return {}
 
     def render_change_form(
@@ -111,7 +106,6 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
-    """Return a link to a row's admin page, or to a model's list, filtered by ``narrowed``."""
     names = f"admin:{target._meta.app_label}_{target._meta.model_name}"
     if isinstance(target, Model):
         address = reverse(f"{names}_change", args=[target.pk])

@@ -107,7 +107,7 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """End a call that shows nothing about the part: the caller left, or its request was invalid."""
+        """End a call that says neither: the caller left, or its request was invalid."""
         with self._lock:
             self._trial_at = None
 
@@ -130,5 +130,4 @@ _BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
 
 
 def states() -> dict[str, BreakerState]:
-    """Return the state of each part that has a breaker in this process."""
     return {part: breaker.state for part, breaker in sorted(_BREAKERS.items())}

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# Commits that do not wait for the disk: a crash of the server may lose the last half second. They are for leases,
-# heartbeats, passing events and notes on what was enqueued; users' texts and finished answers wait for the disk.
+# A crash of the server may lose the last half second of such commits. They are for leases, heartbeats, passing events
+# and notes on what was enqueued; users' texts and finished answers wait for the disk.
 
-# Always true. It is for the condition of an UPDATE that is its own transaction, or the first statement of one. Citus
-# refuses such a condition on distributed tables: use `not_waiting` there.
+# An always true condition for an UPDATE that is its own transaction, or the first statement of one. Citus refuses it on
+# distributed tables: use `not_waiting` there.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
@@ -34,12 +34,9 @@ def not_waiting() -> Iterator[None]:
         yield
 
 
-# If a node of a distributed database is lost, statements over all shards fail; no part is left out silently. Tables on
-# the coordinator still work: accounts, conversations, lists of documents.
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and the chain of its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -58,7 +55,6 @@ def outage_message() -> str:
 
 
 def give_connections_back() -> None:
-    """Return connections outside a transaction to their pools, if they have one."""
     for each in connections.all(initialized_only=True):
         if not each.in_atomic_block:
             each.close_if_unusable_or_obsolete()
@@ -79,7 +75,6 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         connection.wrap_database_errors,
         psycopg.Cursor[tuple[Any, ...]](connection.connection) as cursor,
     ):
-        # The site wrote the statement; only the parameters come from outside.
         cursor.execute(sql, parameters, prepare=True, binary=True)
         return cursor.fetchall()
 

@@ -24,7 +24,6 @@ OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
 def json_name(name: str) -> Mapping[str, object]:
-    """Return the metadata of a field that has another name in JSON."""
     return {"name": name}
 
 

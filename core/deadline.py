@@ -45,7 +45,6 @@ def limit(seconds: float) -> Iterator[Deadline]:
 
 
 def current() -> Deadline | None:
-    """Return the question's deadline; None outside a question."""
     return _current.get()
 
 
@@ -61,7 +60,6 @@ class Stage(Generic[R]):
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
         self._began_at = 0.0
-        # The thread gets a copy of this context, with the deadline.
         self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:

@@ -33,14 +33,11 @@ _PGCODE = "53100"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The free space of the disk that contains ``path``."""
-
     path: Path
     free_bytes: int
 
 
 def rooms() -> list[Room]:
-    """Return the disks that the site writes to, each once."""
     paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
     if settings.EMBEDDED_POSTGRES is not None:
         paths.append(settings.EMBEDDED_POSTGRES.cluster)
@@ -57,12 +54,10 @@ def rooms() -> list[Room]:
 
 
 def is_short() -> bool:
-    """Return whether a disk has less free space than the reserve."""
     return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in rooms())
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether a full disk caused the error, according to the operating system or PostgreSQL."""
     return any(
         isinstance(each, DiskFull)
         or getattr(each, "sqlstate", None) == _PGCODE

@@ -20,7 +20,6 @@ class SecretUnreadable(RagsiteError):
 
 
 def encrypt(purpose: str, text: str) -> str:
-    """Return a token that only :func:`decrypt` with the same purpose reads."""
     return _fernet(purpose).encrypt(text.encode()).decode()
 
 
@@ -73,7 +72,6 @@ class SecretHolder(models.Model):
 
     @property
     def destination(self) -> object:
-        """Return the server that the secret is for, and how its connection is protected."""
         raise NotImplementedError
 
     def give_secret(self, text: str) -> None:

@@ -29,7 +29,6 @@ def trusted_certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-# Each piece of a body must be sent within the remaining time.
 _PIECE_BYTES = 4096
 
 Resolve = Callable[[str, int], Sequence[str]]
@@ -105,7 +104,7 @@ class _BoundedStream(httpcore2.NetworkStream):
 def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
     """Return a client for coroutines that connects only to addresses that ``resolve`` returns; None allows all.
 
-    ``options`` go to `httpx2.AsyncClient`. A proxy from the environment makes its connections itself.
+    A proxy from the environment makes its connections itself.
     """
     client = httpx2.AsyncClient(verify=trusted_certificates(), **options)
     if resolve is not None:

@@ -50,7 +50,6 @@ class Leased(models.Model):
 
     @classmethod
     def is_silent(cls) -> Q:
-        """Return the condition that the leasing process counts as dead."""
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def held(self) -> QuerySet[Self]:
@@ -77,10 +76,9 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row to the caller and update it with ``values``.
+    """Lease the row to the caller and update it with ``values``; None if it is not free or not among ``rows``.
 
-    Return None if the row is not among ``rows``, or leased to a live process. One UPDATE decides: of two callers one
-    succeeds.
+    One UPDATE decides: of two callers one succeeds.
     """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
@@ -96,8 +94,7 @@ HEARTBEAT_SECONDS = 5.0
 def heartbeat(job: Leased) -> Iterator[None]:
     """Run a block while a thread renews the lease.
 
-    A lost lease is not renewed. If the database is away for a moment, the next heartbeat tries again; if it stays away,
-    the lease is lost and another process does the work.
+    If the database is away for long, the lease is lost and another process does the work.
     """
     stop = threading.Event()
     held, name = job.held(), job.job_name
@@ -134,12 +131,10 @@ def pause_after(attempts: int) -> timedelta:
 class Job(Leased):
     """A row that is work for a worker: WAITING, RUNNING while a worker has its lease, then ended.
 
-    No worker begins before ``retry_at`` (None: at once); ``enqueued_at`` is when the task was last sent (None: not
-    yet). While another attempt will follow, ``error`` explains the last failure. A concrete job has the fields
-    ``status`` and ``created_at``.
+    No worker begins before ``retry_at`` (None: at once); ``enqueued_at`` is when the task was last sent. Between
+    attempts ``error`` explains the last failure. A concrete job has the fields ``status`` and ``created_at``.
     """
 
-    # This Celery task does the job with a given id.
     TASK: ClassVar[str]
     WAITING: ClassVar[Any]
     RUNNING: ClassVar[str]
@@ -156,12 +151,10 @@ class Job(Leased):
 
     @classmethod
     def unfinished(cls) -> QuerySet[Self]:
-        """Return the rows that wait for a worker or are worked on."""
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
 
     @classmethod
     def startable(cls) -> QuerySet[Self]:
-        """Return the rows that a worker could begin now."""
         return cls.unfinished().filter(is_due(), lease=None)
 
     @classmethod
@@ -191,7 +184,6 @@ class Job(Leased):
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
-        """Release the lease and end the job."""
         return self.write(lease=None, status=status, error=error, retry_at=None, **values)
 
     def retry(self, error: str, pause: timedelta | None = None) -> None:
@@ -213,7 +205,7 @@ def is_due(ago: timedelta = timedelta()) -> Q:
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send each job's task and return how many were sent; the sweep sends what the broker refuses."""
+    """Send each job's task and return their number; the sweep sends what the broker refuses."""
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -223,7 +215,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A quick worker may have postponed the job meanwhile: it is not due, and its next task is not sent yet.
+        # A job that a quick worker has postponed meanwhile is not due, and its next task is not sent yet.
         with not_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -231,12 +223,12 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Enqueue after the transaction; the caller sees no error, because its jobs are already saved."""
+    """Enqueue after the transaction. Errors are only logged: the jobs are already saved."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
 def send(task: str, pk: int) -> None:
-    """Send a task by name, so that callers need not import the modules that do the work."""
+    """Send a task by name, without importing the module that does the work."""
     current_app.send_task(task, (pk,))
 
 
@@ -260,7 +252,6 @@ def count_queued(queue: str) -> tuple[int, float]:
 # `sweep_all` sends it for leased rows that are not jobs of a worker.
 sweeping = Signal()
 
-# The process that saved a younger row is just enqueuing it.
 SENT_WITHIN = timedelta(seconds=10)
 # A task that no worker began within this time may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
@@ -272,7 +263,6 @@ def _outages() -> tuple[type[BaseException], ...]:
 
 
 def sweep_all() -> None:
-    """Sweep every kind of job; a failing kind does not stop the others."""
     for model in apps.get_models():
         if issubclass(model, Job):
             try:

@@ -1,8 +1,4 @@
-"""The limits that an API key puts on its user's rights.
-
-Authentication with a key sets a :class:`KeyLimits` as ``key_limits`` of the request's user; every decision on rights
-reads it.
-"""
+"""The limits that an API key puts on its user's rights; authentication stores them as ``user.key_limits``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Metrics that /metrics shows."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,3 @@
-"""A progress bar for the terminal."""
-
 from __future__ import annotations
 
 import time
@@ -39,7 +37,6 @@ class ProgressBar:
         self._output.flush()
 
     def _time_left(self, now: float, done: int, total: int) -> str:
-        """Return the estimated time at the pace so far; empty if unknown or short."""
         began, first = self._began
         if done <= first or now - began < SHORTEST_ESTIMATED_SECONDS:
             return ""

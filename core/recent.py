@@ -15,8 +15,6 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A cache of the ``size`` values used last, shared by threads."""
-
     def __init__(self, size: int) -> None:
         self._size = size
         self._kept: OrderedDict[K, V] = OrderedDict()

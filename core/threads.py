@@ -21,12 +21,10 @@ R = TypeVar("R")
 
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return the result of ``function``, called in one of the few search threads."""
     return await _run(_SEARCHES, function, *args, **kwargs)
 
 
 async def in_database(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return the result of ``function``, called in a thread for reading and storing records."""
     return await _run(_RECORDS, function, *args, **kwargs)
 
 

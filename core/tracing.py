@@ -31,7 +31,7 @@ class Spans(Protocol):
 _spans: Spans | None = None
 
 
-def use(spans: Spans | None) -> None:
+def set_span_backend(spans: Spans | None) -> None:
     """Set the span backend. None turns tracing off."""
     global _spans
     _spans = spans
@@ -64,6 +64,5 @@ def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iter
 
 
 def annotate(**attributes: Attribute) -> None:
-    """Add attributes to the current span."""
     if _spans is not None:
         _spans.annotate(attributes)

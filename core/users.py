@@ -1,5 +1,3 @@
-"""Accounts, visitors, and common checks of them."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -17,7 +15,6 @@ def is_active(user: Any) -> bool:
 
 
 def groups_of(user: Any) -> models.QuerySet[Group]:
-    """Return the account's groups; none if it was never saved."""
     groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
     return groups
 

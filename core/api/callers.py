@@ -1,5 +1,3 @@
-"""Identify the caller of a request for rate limits."""
-
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address
@@ -21,7 +19,6 @@ def network_of(address: str) -> str:
 
 
 def address_of(request: Any) -> str:
-    """Return the caller's network according to NUM_PROXIES."""
     # The web server imports this module before the settings exist, and DRF reads them on import.
     from rest_framework.throttling import BaseThrottle
 
@@ -29,5 +26,5 @@ def address_of(request: Any) -> str:
 
 
 def caller_of(request: Any) -> str:
-    """Return the account's id, whichever API key it uses, or the address of an anonymous caller."""
+    """Return the account's id, whichever API key it uses, or a visitor's address."""
     return str(request.user.pk) if request.user.is_authenticated else address_of(request)

@@ -32,8 +32,6 @@ class KnownFieldsOnly(serializers.Serializer[Any]):
 
 
 class TextField(serializers.CharField):
-    """A string; other JSON types are refused."""
-
     default_error_messages = {"invalid": "This must be a string."}
 
     def to_internal_value(self, data: Any) -> str:
@@ -47,8 +45,6 @@ class SlugTextField(TextField, serializers.SlugField):
 
 
 class FlagField(serializers.BooleanField):
-    """True or false; other values are refused."""
-
     default_error_messages = {"invalid": "This must be true or false."}
 
     def to_internal_value(self, data: Any) -> bool:

@@ -12,8 +12,6 @@ LARGEST = 10**9
 
 
 class Pagination(LimitOffsetPagination):
-    """Pages by `limit` and `offset`; values that are no whole numbers are refused."""
-
     max_limit = 500
 
     def get_limit(self, request: Request) -> int:

@@ -13,8 +13,6 @@ from core.users import is_staff_with
 
 
 class MayAsk(BasePermission):
-    """Everyone, or everyone who has signed in if CHAT_REQUIRES_LOGIN."""
-
     def has_permission(self, request: Request, view: APIView) -> bool:
         return not settings.CHAT_REQUIRES_LOGIN or bool(request.user and request.user.is_authenticated)
 
@@ -38,8 +36,6 @@ class StaffWithPermission(BasePermission):
 
 
 class MayAskStaffMayWrite(StaffWithPermission):
-    """Users who may ask may read; staff with the permission may write."""
-
     def has_permission(self, request: Request, view: Any) -> bool:
         if request.method in SAFE_METHODS:
             return MayAsk().has_permission(request, view)

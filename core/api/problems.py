@@ -70,8 +70,6 @@ class Unavailable(APIException):
 
 
 class Busy(Unavailable):
-    """A refusal whose ``wait`` (seconds) becomes the header `Retry-After`."""
-
     default_code = "busy"
 
     def __init__(self, detail: str, wait: int) -> None:

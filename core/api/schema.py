@@ -55,8 +55,6 @@ _HEADERS = {
 
 
 class SchemaWithProblems(AutoSchema):
-    """An operation as drf-spectacular describes it, with the shared refusals."""
-
     def get_auth(self) -> list[dict[str, Any]]:
         auth: list[dict[str, Any]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
@@ -114,7 +112,6 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
-        """Return either one error message, or a mapping from field to messages (nested for nested fields)."""
         # Client generators cannot name the types of nested messages.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}

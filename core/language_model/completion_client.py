@@ -39,7 +39,6 @@ SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
 _NAMES_FORMAT = re.compile(r"response_format|json_schema|structured output|guided", re.IGNORECASE)
-# The client leaves these out, one by one, if the server refuses without naming any part.
 _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM)
 
 
@@ -100,8 +99,6 @@ _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for one completion; ``ends_at`` is a time of the monotonic clock."""
-
     messages: Sequence[Mapping[str, Any]]
     ends_at: float
     answer_tokens: int
@@ -223,10 +220,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: dict[str, Any], refusal: Refused | None) -> None:
-        """Remember the refused parts of a request that then succeeded.
-
-        A server that accepted functions before refused only this use of them, so later requests offer them again.
-        """
+        """Remember refused parts; a server that accepted functions before refused only this use of them."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))
@@ -263,7 +257,6 @@ class CompletionClient:
                         async for delta in received:
                             yield delta
             except RagsiteError as error:
-                # The stream reports an error, or the address is not allowed.
                 said = without_request(without_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 

@@ -85,7 +85,6 @@ async def deltas(response: httpx2.Response, *, is_streamed: bool = True) -> Asyn
 
 
 async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of the response, which end with LF, CR or both."""
     held = b""
     received = 0
     async for piece in response.aiter_bytes():
@@ -145,7 +144,6 @@ def _delta(chunk: dict[str, Any], part: str) -> Delta:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content: a string, or a list of parts."""
     if isinstance(content, list):
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -176,5 +174,4 @@ def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
 
 
 def storable(text: str) -> str:
-    """Return the text without characters that a database or a page cannot contain."""
     return text.replace("\x00", "").encode(errors="ignore").decode()

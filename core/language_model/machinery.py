@@ -40,7 +40,6 @@ _BEGINS_AS_THOUGHT = re.compile(
     r"|looking|thinking|got it|oké|de gebruiker|laten we|好的|嗯|首先|用户)(?!\w)",
     re.IGNORECASE,
 )
-# No word above is longer.
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
@@ -73,10 +72,8 @@ _MAY_BE_TAG = re.compile(
     re.IGNORECASE,
 )
 _MAY_BEGIN_THOUGHT = re.compile(r"\A(?:a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?)?|Here[\w' ]{0,24})\Z", re.IGNORECASE)
-# No closing sign is longer.
 _LONGEST_CLOSING = 200
 
-# A longer object is shown.
 LONGEST_CALL = 4_000
 # The site's prompt has this line above a source.
 _COPIED = re.compile(r"SOURCE \[\d+\][^\n]*\n(?=>)")
@@ -96,7 +93,6 @@ def begins_as_thought(text: str) -> bool:
 
 
 def remove_thoughts(text: str) -> str:
-    """Return a whole reply without thoughts and template signs."""
     stream = MachineryStream(removes_calls=False, opens_with_thought=True)
     return (stream.feed(text) + stream.close()).strip()
 
@@ -104,7 +100,7 @@ def remove_thoughts(text: str) -> str:
 class MachineryStream:
     """A filter of streamed text that passes on only the reply.
 
-    ``may_show`` returns whether the sources contain a text. With ``opens_with_thought`` the reply is kept back until a
+    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, the reply is kept back until a
     thought closes, or to its end. ``withheld``: some text was left out. ``closes_alone``: a closing sign came without
     an opening one; if text was passed on before it, ``takes_back`` is true until the caller removes that text and
     resets it.
@@ -295,13 +291,11 @@ class MachineryStream:
 
 
 def _is_quoted(sign: re.Match[str]) -> bool:
-    """Return whether the sign is code within a line."""
     text, start, end = sign.string, sign.start(), sign.end()
     return text[max(0, start - 1) : start] == text[end : end + 1] == "`"
 
 
 def _is_call(read: object) -> bool:
-    """Return whether the value is a function call, or a list of them."""
     if isinstance(read, list):
         return bool(read) and all(map(_is_call, read))
     if not isinstance(read, dict):

@@ -19,7 +19,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
@@ -221,7 +221,7 @@ def withdraw() -> SearchProfileVersion | None:
         version = published_version()
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
         if version is not None:
-            tell("profile_version.withdrawn", version)
+            record_event("profile_version.withdrawn", version)
     return version
 
 
