@@ -1,4 +1,4 @@
-"""One search and its explanation, in the terminal."""
+"""Explain one search in the terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Bring sources up to date, or say what that would do."""
-
 from __future__ import annotations
 
 import json
