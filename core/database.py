@@ -34,8 +34,6 @@ def not_waiting() -> Iterator[None]:
         yield
 
 
-
-
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -77,8 +75,6 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     ):
         cursor.execute(sql, parameters, prepare=True, binary=True)
         return cursor.fetchall()
-
-
 
 
 @contextmanager

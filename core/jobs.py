@@ -86,7 +86,6 @@ def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     return rows.filter(lease=lease).first() if taken else None
 
 
-
 HEARTBEAT_SECONDS = 5.0
 
 
@@ -246,7 +245,6 @@ def count_queued(queue: str) -> tuple[int, float]:
         cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_{queue} WHERE vt <= now()")
         length, seconds = cursor.fetchone()
     return length, seconds
-
 
 
 # `sweep_all` sends it for leased rows that are not jobs of a worker.

@@ -1,6 +1,4 @@
-"""Drafts of collections: begun, reviewed, published as a whole or discarded here. Their documents are changed on the
-documents' own pages.
-"""
+"""Drafts of collections: begin, review, publish or discard. Their documents have their own pages."""
 
 from __future__ import annotations
 
@@ -26,18 +24,16 @@ from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
 
-# Of each group of documents that the page of a draft shows.
+# A draft's page names at most this many documents of each group.
 MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 
 
 def _stored_changes(draft: Draft) -> Changes:
-    """The changes that the draft made; nothing before it is published."""
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
 def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[tuple[str, Document | None]]:
-    """The first of the sources, each with its document in the collection; None if it has none."""
     first = sources[:MOST_NAMED]
     found = {one.source: one for one in Document.objects.filter(collection=collection_id, source__in=first)}
     return [(source, found.get(source)) for source in first]
@@ -70,9 +66,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        """How many documents a published draft changed. The changes of an open draft are shown on its page only:
-        finding them reads two collections.
-        """
+        """Return how many documents a published draft changed; for an open draft this would read two collections."""
         changes = _stored_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",
@@ -88,7 +82,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
         changes = _stored_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
-        # The gates are asked only about what could be published now.
+        # The gates judge only drafts that could be published now.
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {
             "title": str(obj),
@@ -96,7 +90,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "draft": obj,
             "state": self.state(obj),
             "to_copy": Document.objects.filter(collection=obj.collection_id).count() if is_copying else 0,
-            # A worker is at it.
+            # A worker is busy with it.
             "is_live": unread > 0 or obj.status in (Draft.Status.COPYING, Draft.Status.PUBLISHING),
             "changes": changes,
             "groups": [
@@ -112,8 +106,6 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),
         }
-
-    # Begin, publish, discard -----------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         change = "retrieval.change_draft"
@@ -174,6 +166,5 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return super().open_collections(request) & Collection.objects.curated_by(request.user)
 
     def _draft(self, request: HttpRequest, pk: int) -> Draft:
-        """The draft with this id. Raises: Http404."""
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
         return get_object_or_404(drafts, pk=pk)

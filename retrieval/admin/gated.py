@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 
 
 class GatedAdmin(PageAdmin):
-    """Rows that are published only past the quality gates."""
-
     def render_refusal(self, request: HttpRequest, refusal: PublicationRefused, **context: Any) -> TemplateResponse:
-        """Return a page with the reasons why ``subject`` is not published.
-
-        Users with the permission also see a form to publish it anyway.
-        """
+        """Return a page with the objections, and a form to override them for users with the permission."""
         context |= {
             "objections": refusal.objections,
             "may_override": request.user.has_perm("retrieval.override_gate"),
@@ -31,5 +26,5 @@ class GatedAdmin(PageAdmin):
 
 
 def read_override(request: HttpRequest) -> str:
-    """The reason to publish against objections; empty if the user may not."""
+    """Return the reason to publish against objections; empty if the user may not."""
     return request.POST.get("override", "") if request.user.has_perm("retrieval.override_gate") else ""

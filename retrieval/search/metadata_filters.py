@@ -1,5 +1,3 @@
-"""Validation of a document's metadata."""
-
 from __future__ import annotations
 
 import json
@@ -13,7 +11,7 @@ LONGEST_METADATA = 20_000
 
 
 def validated_metadata(value: object) -> dict[str, object]:
-    """``value``, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+    """Return the value, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
     for leaf in _leaves(value):
@@ -32,7 +30,6 @@ def validated_metadata(value: object) -> dict[str, object]:
 
 
 def parse_metadata(text: str) -> object:
-    """The value of a JSON text. Raises: ValidationError, with one sentence."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -40,7 +37,7 @@ def parse_metadata(text: str) -> object:
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """Keys, and values without nested ones; without recursion, because the sender chooses the depth."""
+    """Yield all keys and values, without recursion, because the sender chooses the depth."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

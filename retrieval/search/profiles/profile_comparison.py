@@ -1,4 +1,4 @@
-"""One question searched with two profiles, prepared for a page that shows them side by side."""
+"""One question searched with two profiles, for a page that shows both results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retrie
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
-# Of the candidates that were dropped, best first, so many are shown.
+# The page shows at most this many dropped candidates, best first.
 MOST_DROPPED = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score. ``start`` and ``width`` are its bar's, in percent, and ``axis`` is where 0 lies."""
+    """A part of a score. ``start``, ``width`` and ``axis`` (the place of 0) of its bar are in percent."""
 
     name: str
     css_class: str
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
+    """A candidate. ``other_rank`` is its rank on the other side, or None."""
 
     candidate: Candidate
     passage: Passage
@@ -51,7 +51,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """How many places higher it ranks than on the other side; 0 if only one side has it."""
+        """The places that it ranks higher than on the other side; 0 if only one side has it."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
@@ -63,7 +63,7 @@ class ComparedHit:
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """One profile's result for the question; only ``profile`` and ``error`` if the search failed."""
+    """One profile's result; only ``profile`` and ``error`` if the search failed."""
 
     profile: NamedProfile
     error: str = ""
@@ -84,7 +84,7 @@ class ProfileComparison:
 
     @property
     def shared(self) -> int:
-        """How many passages both sides return."""
+        """The number of passages that both sides return."""
         first, second = self.sides
         return len(first.ranks.keys() & second.ranks.keys())
 
@@ -100,7 +100,7 @@ def compare(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
 ) -> ProfileComparison:
-    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little too low."""
+    """Search twice in sequence; the second search finds warm caches, so its times are a little low."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
     return ProfileComparison((_beside(first, second), _beside(second, first)))
 
@@ -136,9 +136,9 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
 
 
 def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    """The candidates whose passage still exists.
+    """Return the candidates whose passage still exists.
 
-    The largest contribution's bar reaches the edge. If none is negative, 0 is at the left.
+    The largest contribution's bar reaches the edge. Without negative contributions, 0 is at the left.
     """
     parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
@@ -158,7 +158,6 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
 
 
 def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
-    """The side with its passages' ranks on the other side."""
     ranks = other.ranks
     return replace(
         side,
@@ -168,7 +167,7 @@ def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
 
 
 def _parts(candidate: Candidate) -> list[Part]:
-    """The parts that sum to the candidate's score; a reranker that decides alone replaces the others' contributions."""
+    """Return the parts of the candidate's score; a reranker that decides alone replaces the others."""
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
         Part(

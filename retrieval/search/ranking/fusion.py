@@ -1,4 +1,4 @@
-"""One ranking from two retrievers and from several searches: normalised scores, fused, and adjusted. PURE."""
+"""One ranking from two retrievers and several searches: normalised, fused and adjusted scores. PURE."""
 
 from __future__ import annotations
 
@@ -26,20 +26,18 @@ from retrieval.types import (
 if TYPE_CHECKING:
     from retrieval.profile_settings import ProfileSettings
 
-# Bringing the scores of two retrievers to one scale.
-
 
 def spread(scores: Collection[float]) -> float:
-    """Standard deviation of the scores (of the population); 0 for none, or when they are equal."""
+    """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
     if not scores:
         return 0.0
-    # fsum is exact, so the order of the candidates cannot move a score in its last digit.
+    # fsum is exact, so the order of the candidates cannot change a score's last digit.
     mean = math.fsum(scores) / len(scores)
     return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
 
 def min_max(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores mapped to [0, 1], the best to 1 and the worst to 0; all 1 when they are equal; {} for {}.
+    """Return scores mapped to [0, 1], best 1, worst 0; all 1 if they are equal; {} for {}.
 
     Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
     """
@@ -52,7 +50,7 @@ def min_max(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores in standard deviations from their mean (of the population); all 0 when they are equal; {} for {}.
+    """Return scores in (population) standard deviations from their mean; all 0 if equal; {} for {}.
 
     Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
     """
@@ -65,19 +63,16 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (score - mean) / deviation for key, score in scores.items()}
 
 
-# What comes on top of the fused score: favours for metadata, and a reranker's opinion.
-#
-# Both are measured in the fused scores' own terms, so that a weight means the same with every method, and both are
-# parts of a sum that the explanation shows.
+# Boosts and reranking are measured in the fused scores' spread, so that a weight means the same with every method.
 
 
 def boost(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """The candidates with the boosts for their documents' metadata, best first.
+    """Return the candidates with boosts for their documents' metadata, best first.
 
-    ``metadata`` is by chunk id; a list in it matches by each of its members. If all candidates have the same score,
-    there is no spread to measure in, and a boost is added as it is.
+    ``metadata`` is by chunk id; a list in it matches by each member. If all scores are equal, a boost is added
+    unscaled.
     """
     unit = spread([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -93,11 +88,11 @@ def boost(
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
-    """The candidates in the order given by the reranker's scores, best first.
+    """Return the candidates reordered by the reranker's scores, best first.
 
-    ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times the
-    weight and the spread of the fused scores; a candidate without a judgement, or below the depth, gets the lowest
-    judged one's. Without a weight the judged candidates are ordered by the judgement alone, and the others are dropped.
+    ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times weight
+    and spread of the fused scores; unjudged or lower candidates get the lowest judgement. Without a weight, the
+    judgement alone decides, and unjudged candidates are dropped.
     """
     if settings.rerank_weight is None:
         return _reranked_alone(fused, settings, judged)
@@ -150,11 +145,11 @@ def _ordered(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
+# If no candidate contains this share of the question's words, for example in another language, words are weaker
+# evidence: `zscore` then lowers BM25's weight in proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
-"""If no candidate contains this share of the question's words, as when they are in another language, their words say
-less of which is right: with `zscore`, BM25's weight is then lower in proportion (ADR 8)."""
 
-# Scores of a retriever for candidates that its own list may lack, by chunk id.
+# Retrievers' scores of candidates that their own lists may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
@@ -165,12 +160,11 @@ def fuse(
     others: Collection[int] = (),
     word_share: float = 1.0,
 ) -> list[Candidate]:
-    """All candidates, best first: those that the rankings list, and ``others``.
+    """Return all listed candidates and ``others``, best first.
 
-    ``scores`` adds each retriever's scores of candidates that it did not return; they are shown in the explanation, and
-    only `zscore` and `adaptive` rank by them. ``word_share`` is the largest share of the question's words that a
-    candidate contains. If one retriever is missing (it failed, or is switched off), the other
-    one's order is kept.
+    ``scores`` adds retrievers' scores of candidates that they did not return; only `zscore` and `adaptive` rank by
+    them. ``word_share`` is the largest share of the question's words in a candidate. If one retriever is missing, the
+    other's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -203,10 +197,10 @@ def fuse(
 
 
 def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
-    """The candidates of several searches for one question as one list, best first.
+    """Merge several searches for one question into one list, best first.
 
-    A search is its text, its weight and its fused list, best first; each list has the same candidates. Score, bonus and
-    contributions are weighted sums over the searches. Ties are broken by chunk id.
+    A search is its text, weight and fused list; all lists have the same candidates. Score, bonus and contributions are
+    weighted sums. Ties are broken by chunk id.
 
     Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
     """
@@ -220,7 +214,7 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
 
 
 def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
-    """One candidate from the searches' results for one chunk; ranks and scores are those of its best search."""
+    """Merge the results for one chunk; ranks and scores come from its best search."""
     _, best = min(parts, key=lambda part: part[0].rank or math.inf)
     retrievers = {
         retriever: RetrieverScore(
@@ -240,16 +234,16 @@ def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
 def _worth(
     plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
 ) -> dict[int, float]:
-    """The value of each chunk in one retriever, before the retriever's weight."""
+    """Return the value of each chunk in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
-            # Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-            # Methods", SIGIR 2009.
+            # Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
+            # Learning Methods", SIGIR 2009.
             return {chunk_id: 1.0 / (plan.settings.rrf_k + chunk.rank) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
         case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
-            # What a retriever does not know has its lowest score.
+            # Unknown candidates get the retriever's lowest score.
             lowest = min(known.values(), default=0.0)
             return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:

@@ -11,10 +11,7 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """All parameters of one search, fixed before the first query runs.
-
-    ``depth`` is the number of chunks that each retriever returns to fusion, ``top_k`` the number returned.
-    """
+    """The parameters of one search. Each retriever returns ``depth`` chunks to fusion, the search ``top_k``."""
 
     settings: ProfileSettings
     weights: RetrieverWeights
@@ -34,7 +31,7 @@ def plan_for(
     top_k: int | None = None,
     retriever_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
-    """The plan of one search.
+    """Return the plan of one search.
 
     Raises: InvalidQuery unless 1 <= top_k <= depth: a longer list than the retrievers return would change its head.
     """
@@ -46,7 +43,7 @@ def plan_for(
 
 
 def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
-    """The initial weights of the fusion: the class's for `adaptive`, else the profile's own or the method's."""
+    """Return the class's weights for `adaptive`, else the profile's own or the method's."""
     if settings.method is SearchMethod.ADAPTIVE:
         return settings.class_weights[query_class]
     if settings.weights is None or settings.method in SINGLE_METHODS:

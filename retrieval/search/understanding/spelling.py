@@ -1,4 +1,4 @@
-"""Corrects misspelt words and codes of a question by the words in the documents. PURE."""
+"""Correct misspelt words and codes of a question by the documents' words. PURE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rapidfuzz.distance import OSA
 from retrieval.search.understanding.syntax import parse
 
 _TOKEN = re.compile(
-    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token, whatever it holds
+    r'"[^"]+"|“[^”]{1,300}”|«[^»]{1,300}»|`[^`]+`'  # a quotation or code is one token
     r"|(?<!\S)--\w+(?:[-.=]\w+)*"
     r"|(?:(?<!\S)[-+])?\w+(?:(?:::|[-./#'’_])\w+)*(?:\(\))?[+#]*"
     r"|[^\w\s]"
@@ -37,7 +37,7 @@ class Token:
 
     @property
     def is_protected(self) -> bool:
-        """Whether it is quoted, code, or excluded from the search: never replaced."""
+        """Quoted text, code and excluded words are never replaced."""
         return self.text[0] in '"“«`' or (self.text[0] == "-" and self.text[1:2] not in ("", "-"))
 
 
@@ -45,16 +45,16 @@ def tokens_of(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# Words of this length may be a slip. A slip at the end of a word may be another form of it: "houses", "housed".
+# Shorter words are no slips. A slip at the end may be another form of the word: "houses", "housed".
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
-    """Whether ``typed`` is certainly ``meant`` with one typing error. Both in lower case.
+    """Return whether ``typed`` is certainly ``meant`` with one typing error; both in lower case.
 
-    Two exchanged neighbours are certain; a letter too many or too few only if ``typed`` is known not to be a word of
-    the language (``is_no_word``); another letter never: "grapes" is not "graves".
-    Source: Damerau, "A Technique for Computer Detection and Correction of Spelling Errors", CACM 1964.
+    Two exchanged neighbours are certain; an extra or missing letter only if ``typed`` is no word of the language
+    (``is_no_word``); another letter never: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
+    Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -67,21 +67,20 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# From here on an ordinary word that the documents lack is offered another in its place ("pasta" is not "past"), and a
-# word two edits away is offered.
+# An ordinary word that the documents lack gets suggestions only from this length on ("pasta" is not "past"), and so do
+# words two edits away.
 SHORTEST_ORDINARY = 7
-# Of two that may have been meant, one is taken when it occurs so many times as often.
+# The more frequent of two candidates is chosen if it occurs this many times as often.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
-# Never a part of a code that is written with spaces.
+# These words are no part of a code that is written with spaces.
 _SMALL_WORDS = frozenset("a an are at de en het in is of on op or the to van was".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
 class NearWord:
-    """A word of the documents that is similar to a typed one, as it is mostly written there. ``passages`` is how many
-    of those that were read contain it."""
+    """A document word similar to a typed one, in its usual spelling; ``passages`` counts read passages with it."""
 
     text: str
     edits: int
@@ -89,32 +88,30 @@ class NearWord:
 
 
 class Vocabulary(Protocol):
-    """The words of the searched collections. ``knows_words`` says that :meth:`is_ordinary` can be relied on."""
+    """The words of the searched collections. ``knows_words``: :meth:`is_ordinary` is reliable."""
 
     @property
     def knows_words(self) -> bool: ...
 
     def unknown_words(self, text: str) -> Sequence[str]:
-        """The words of ``text`` that no document contains in any form, alone or as part of one; as they were typed."""
+        """Return typed words that no document contains in any form, alone or as part of a word."""
 
     def is_ordinary(self, word: str) -> bool:
-        """Whether this is a common word of a language, whatever the documents contain; False if that is not known."""
+        """Return whether the word is common in a language, whatever the documents contain; False if unknown."""
 
     def near(self, word: str) -> Sequence[NearWord]:
-        """The words of the documents near the word, nearest first."""
+        """Return the documents' words near the word, nearest first."""
 
     def written(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """For each of the codes (letters and digits alone, in lower case) in the documents, its spellings there, the
-        most frequent first.
-        """
+        """Return the spellings in the documents of these codes (lower-case letters and digits), most frequent first."""
 
     def codes_near(self, code: str) -> Sequence[str]:
-        """The documents' codes near a code that they lack, in the documents' spelling, nearest first."""
+        """Return the documents' codes near a missing code, in their spelling, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A replacement in a question. ``replaced`` has the typed text and its replacement."""
+    """A corrected question. ``replaced`` has pairs of typed text and replacement."""
 
     question: str
     replaced: tuple[tuple[str, str], ...]
@@ -128,7 +125,7 @@ class _Replacement:
 
 
 def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
-    """The question with certain misspellings corrected; None if there are none."""
+    """Return the question with certain misspellings corrected; None if there are none."""
     replacements = _codes_rewritten(question, vocabulary)
     for token in _unknown(question, vocabulary, replacements):
         meant = _certainly_meant(token, question, vocabulary)
@@ -141,7 +138,7 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
 
 
 def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """At most three questions that may have been meant: "did you mean". Call it with the question as searched."""
+    """Return at most three alternatives of the searched question, for "did you mean"."""
     certain = _codes_rewritten(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _unknown(question, vocabulary, certain):
@@ -156,7 +153,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
             near = vocabulary.codes_near(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
-    # The nearest of each, then the second nearest: where one word is unclear, its alternatives.
+    # The nearest word of each comes first, then the second nearest.
     questions = [
         _with(question, [*certain, *(offer[min(place, len(offer) - 1)] for offer in offers)])
         for place in range(MOST_SUGGESTIONS)
@@ -165,7 +162,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _certainly_meant(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """The word that was meant; empty if that is in doubt, and for names: people and places have similar names."""
+    """Return the meant word; empty in doubt, and for names, because people and places have similar names."""
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if len(typed) < SHORTEST_WORD or vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):
@@ -181,7 +178,7 @@ def _certainly_meant(token: Token, question: str, vocabulary: Vocabulary) -> str
 
 
 def _unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
-    """The question's words, quoted ones aside, that the documents lack."""
+    """Return the question's unquoted words that the documents lack."""
     words = [
         token
         for token in tokens_of(question)
@@ -205,7 +202,7 @@ def _codes(question: str) -> list[Token]:
 
 
 def _code_spans(question: str) -> dict[tuple[int, int], str]:
-    """The spans that may be a code, as one word or as neighbouring words ("mx 9920 w"), with its letters and digits."""
+    """Return the letters and digits of spans that may be a code: one word, or neighbours ("mx 9920 w")."""
     tokens = tokens_of(question)
     spans: dict[tuple[int, int], str] = {}
     for first in range(len(tokens)):
@@ -220,7 +217,7 @@ def _code_spans(question: str) -> dict[tuple[int, int], str]:
 
 
 def _codes_rewritten(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
-    """The codes that the documents write in another way."""
+    """Return replacements for codes that the documents write differently."""
     if not any(character.isdigit() for character in question):
         return []
     spans = _code_spans(question)
@@ -237,7 +234,6 @@ def _codes_rewritten(question: str, vocabulary: Vocabulary) -> list[_Replacement
 
 
 def _is_part(token: Token) -> bool:
-    """Whether the word can be a part of a code that is written with spaces: short, and not a small word."""
     return len(token.text) <= _LONGEST_PART_OF_CODE and token.text.isalnum() and token.text not in _SMALL_WORDS
 
 
@@ -250,7 +246,7 @@ def _join(text: str) -> str:
 
 
 def _in_case(typed: str, meant: str) -> str:
-    """``meant`` with the capitals that were typed; with its own if it has some inside."""
+    """Return ``meant`` with the typed capitals, or its own if it has inner ones."""
     if typed.isupper() and len(typed) > 1:
         return meant.upper()
     meant = meant.lower() if meant[1:].islower() else meant
