@@ -57,8 +57,6 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """An admin with its own pages, whose object page shows more than the object's fields."""
-
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
         """Return none for an existing object: addresses contain its short name."""
         return {} if obj else dict(self.prepopulated_fields)
@@ -87,7 +85,7 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         return TemplateResponse(request, page, {**shared, **context}, status=status)
 
     def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
-        """Return the URL pattern of a button: a POST by users with all the permissions."""
+        """Return the URL pattern of a POST button for users with all the permissions."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
@@ -128,10 +126,7 @@ def job_badge(job: Any, label: object = None) -> SafeString:
 def count_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return the arguments of Django's deletion page, as counts.
-
-    Django would list thousands of passages, and check a permission for each.
-    """
+    """Return counts for Django's deletion page, which would list and check thousands of passages."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

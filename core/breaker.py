@@ -1,8 +1,7 @@
 """Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row the breaker opens, and calls fail at once for ``seconds``. Then one trial call at a
-time is allowed: its success closes the breaker, its failure opens it again. A question does not call a part again that
-has failed it, and counts as one failure.
+After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call at a time is allowed: its
+success closes the breaker, its failure opens it again. A question counts as one failure, and does not repeat the call.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -24,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# A trial without a result, because its thread died, blocks others only this long.
+# A trial blocks others only this long, in case its thread died.
 TRIAL_SECONDS = 120.0
 
 
@@ -68,7 +67,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Allow a call; the caller then calls ``succeeded``, ``failed`` or ``left``. Raises: Open if refused."""
+        """Allow a call, which must end with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
         question = deadline.current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
@@ -113,7 +112,7 @@ class Breaker:
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """Run a block as one call, which fails if it raises ``failure``. Raises: Open if refused."""
+        """Run a block as one call, which fails with ``failure``. Raises: Open."""
         self.enter()
         try:
             yield

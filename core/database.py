@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# A crash of the server may lose the last half second of such commits. They are for leases, heartbeats, passing events
-# and notes on what was enqueued; users' texts and finished answers wait for the disk.
+# A server crash may lose the last half second of these commits: leases, heartbeats, passing events, notes on what was
+# enqueued. Users' texts and finished answers wait for the disk.
 
-# An always true condition for an UPDATE that is its own transaction, or the first statement of one. Citus refuses it on
-# distributed tables: use `not_waiting` there.
+# A true condition for an UPDATE that is its own transaction, or its first statement. Citus refuses it on distributed
+# tables: use `not_waiting` there.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
@@ -43,7 +43,6 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    """Return whether the coordinator could not reach a node; its message names the node."""
     # Class 08 contains connection exceptions; the loss of this process's own connection has no state.
     return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in causes(error))
 
@@ -58,14 +57,14 @@ def give_connections_back() -> None:
             each.close_if_unusable_or_obsolete()
 
 
-# `fetch` uses PostgreSQL's binary form and prepares each statement once a connection. Django's cursors put parameters
-# into the text, which PostgreSQL must parse each time, and a vector as text takes three times as long to read.
+# PostgreSQL's binary form avoids parsing: Django's cursors send parameters as text, and a vector as text takes three
+# times as long to read.
 
 
 def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """Return all rows of a statement on this thread's connection, within its transaction if it has one.
+    """Return a statement's rows on this thread's connection, within its transaction if it has one.
 
-    Parameters are typed in the statement (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
+    The statement types its parameters (``%s::bigint[]``). Raises: DatabaseError, as Django's cursors do.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()
@@ -79,9 +78,9 @@ def fetch(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def statements_within(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run a transaction with a time limit for each statement: ``seconds``, or the question's remaining time.
+    """Run a transaction whose statements have ``seconds`` each, or the question's remaining time.
 
-    ``database_settings`` apply within the transaction. Raises: OperationalError if a statement is too slow.
+    Raises: OperationalError if a statement is too slow.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
     with transaction.atomic():

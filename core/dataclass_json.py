@@ -15,7 +15,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
-# A sentinel that equals no field's value.
 _NOTHING = object()
 
 
@@ -46,22 +45,22 @@ def to_json(value: Any) -> Any:
 
 @functools.cache
 def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
-    """Return name, JSON name and omitted value for each field of a dataclass; None for other types.
+    """Return name, JSON name and omitted value of each field; None for types that are no dataclasses.
 
-    The result is cached: the explanation of a search has hundreds of small dataclasses.
+    It is cached, because the explanation of a search has hundreds of small dataclasses.
     """
     if not isinstance(kind, type) or not is_dataclass(kind):
         return None
     return tuple(
-        (each.name, _name(each), each.default if each.metadata.get("omit_default") else _NOTHING)
+        (each.name, _find_json_name(each), each.default if each.metadata.get("omit_default") else _NOTHING)
         for each in fields(kind)
     )
 
 
 def from_json(kind: type[T], stored: Any) -> T:
-    """Return the dataclass that :func:`to_json` wrote; missing fields get defaults, unknown fields are ignored.
+    """Return what :func:`to_json` wrote; missing fields get defaults, unknown fields are ignored.
 
-    Raises: KeyError, TypeError or ValueError for a value that does not fit the dataclass.
+    Raises: KeyError, TypeError or ValueError for a value that does not fit.
     """
     read: T = _read(kind, stored)
     return read
@@ -76,7 +75,7 @@ def _read(kind: Any, stored: Any) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         return {_read(arguments[0], key): _read(arguments[1], content) for key, content in stored.items()}
     if isinstance(kind, type) and is_dataclass(kind):
-        hints, known = _hints(kind), {each.name: _name(each) for each in fields(kind)}
+        hints, known = _hints(kind), {each.name: _find_json_name(each) for each in fields(kind)}
         return kind(**{own: _read(hints[own], stored[name]) for own, name in known.items() if name in stored})
     return kind(stored) if isinstance(kind, type) and issubclass(kind, (Enum, int)) else stored
 
@@ -84,5 +83,5 @@ def _read(kind: Any, stored: Any) -> Any:
 _hints = functools.cache(get_type_hints)
 
 
-def _name(each: Field[Any]) -> str:
+def _find_json_name(each: Field[Any]) -> str:
     return each.metadata.get("name") or each.name

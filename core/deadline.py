@@ -1,6 +1,6 @@
 """The time left for one question. PURE.
 
-A `contextvars.ContextVar` carries it: tasks and `sync_to_async` copy it, a thread pool does not (:class:`Stage` does).
+A `contextvars.ContextVar` carries it. Tasks and `sync_to_async` copy it, a thread pool only with :class:`Stage`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a question's time, by the monotonic clock.
-
-    ``failed`` names parts that failed; the question does not call them again.
-    """
+    """The end of a question by the monotonic clock; it does not call ``failed`` parts again."""
 
     ends_at: float
     failed: set[str] = field(default_factory=set)
@@ -65,8 +62,7 @@ class Stage(Generic[R]):
     def result(self, seconds: float) -> R:
         """Return the work's result, or raise its error.
 
-        Raises: TimeoutError if the work does not begin within ``seconds``, or does not end within ``seconds`` after
-        that.
+        Raises: TimeoutError if it does not begin within ``seconds``, or does not end within ``seconds`` after that.
         """
         try:
             if not self._begun.wait(seconds):

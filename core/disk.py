@@ -1,7 +1,6 @@
 """Free space of the disks, and errors of a full one.
 
-PostgreSQL stops when it cannot write its log. Writing is therefore refused below a reserve, so that stored data stays
-readable.
+Writing is refused below a reserve, because PostgreSQL stops, also for reading, when it cannot write its log.
 """
 
 from __future__ import annotations
@@ -68,9 +67,9 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def saving() -> Iterator[None]:
-    """Run a block that writes. Raises: DiskFull if the reserve is used up, or instead of errors of a full disk.
+    """Run a block that writes. Raises: DiskFull if the reserve is used up, or for errors of a full disk.
 
-    A lost database counts too if the reserve is used up: PostgreSQL stops when it cannot write its log.
+    A database that is lost below the reserve counts too.
     """
     if is_short():
         DISK_FULL.labels(reason="reserve").inc()

@@ -20,18 +20,18 @@ class SecretUnreadable(RagsiteError):
 
 
 def encrypt(purpose: str, text: str) -> str:
-    return _fernet(purpose).encrypt(text.encode()).decode()
+    return _build_fernet(purpose).encrypt(text.encode()).decode()
 
 
 def decrypt(purpose: str, token: str) -> str:
     """Return the encrypted text. Raises: SecretUnreadable."""
     try:
-        return _fernet(purpose).decrypt(token.encode()).decode()
+        return _build_fernet(purpose).decrypt(token.encode()).decode()
     except InvalidToken:
         raise SecretUnreadable("It was encrypted with another SECRET_KEY: type it again.") from None
 
 
-def _fernet(purpose: str) -> MultiFernet:
+def _build_fernet(purpose: str) -> MultiFernet:
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     derived = [hashlib.sha256(f"ragsite.{purpose}:".encode() + force_bytes(key)).digest() for key in keys]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])
@@ -49,7 +49,7 @@ def origin_of(address: str) -> tuple[str, str, int | None]:
 class SecretHolder(models.Model):
     """A row whose ``secret`` is for one destination. Saving another destination removes the secret.
 
-    Only ``give_secret`` stores a secret, so that a request cannot write back a secret that was replaced meanwhile.
+    Only ``give_secret`` stores one, so that a request cannot write back a replaced secret.
     """
 
     SECRET_PURPOSE: str

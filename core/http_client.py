@@ -1,7 +1,6 @@
 """HTTP clients that connect only to allowed addresses and whose requests end in time.
 
-httpx limits single reads: a server that sends a byte now and then keeps a request open without end. Here
-`deadline.limit` also limits the whole request.
+httpx limits only single reads, so a slow server can keep a request open; here `deadline.limit` ends it.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ from core import deadline
 
 @functools.cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Return certificates for all clients of the process, because reading them takes tens of milliseconds.
-
-    `SSL_CERT_FILE` names other certificates.
-    """
+    """Return the process's certificates, which take tens of milliseconds to read; `SSL_CERT_FILE` overrides."""
     return httpx2.create_ssl_context()
 
 
@@ -35,10 +31,9 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
-    """Return a client that connects only to the addresses that ``resolve`` returns for host and port.
+    """Return a client that connects only to the addresses from ``resolve``, also after redirects.
 
-    Redirects are checked too. ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit`
-    is over.
+    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit` is over.
     """
     client = httpx2.Client(verify=trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
@@ -48,7 +43,7 @@ def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any
     return client
 
 
-def _within(timeout: float | None) -> float | None:
+def _limit_timeout(timeout: float | None) -> float | None:
     left = deadline.seconds_left(math.inf)
     if left <= 0:
         raise httpcore2.ReadTimeout("The whole request took too long.")
@@ -71,7 +66,9 @@ class _BoundedBackend(httpcore2.NetworkBackend):
         failure: Exception | None = None
         for address in self._resolve(host, port):
             try:
-                stream = self._backend.connect_tcp(address, port, _within(timeout), local_address, socket_options)
+                stream = self._backend.connect_tcp(
+                    address, port, _limit_timeout(timeout), local_address, socket_options
+                )
                 return _BoundedStream(stream)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
@@ -83,11 +80,11 @@ class _BoundedStream(httpcore2.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _within(timeout))
+        return self._stream.read(max_bytes, _limit_timeout(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE_BYTES):
-            self._stream.write(buffer[start : start + _PIECE_BYTES], _within(timeout))
+            self._stream.write(buffer[start : start + _PIECE_BYTES], _limit_timeout(timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -95,14 +92,14 @@ class _BoundedStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _within(timeout)))
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _limit_timeout(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
 def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
-    """Return a client for coroutines that connects only to addresses that ``resolve`` returns; None allows all.
+    """Return an async client that connects only to the addresses from ``resolve``; None allows all.
 
     A proxy from the environment makes its connections itself.
     """

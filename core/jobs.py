@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 class Leased(models.Model):
     """A row that one process works on at a time.
 
-    ``lease`` is the random token of the process that may write, ``heartbeat_at`` its last sign of life, ``attempts``
-    the number of leases. An instance keeps the lease that it was loaded with.
+    ``lease`` is the random token of the process that may write, ``heartbeat_at`` its last sign of life. An instance
+    keeps the lease that it was loaded with.
     """
 
     # A process without a heartbeat for this long counts as dead.
@@ -76,9 +76,9 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row to the caller and update it with ``values``; None if it is not free or not among ``rows``.
+    """Lease the row and update it with ``values``; None if it is not free or not among ``rows``.
 
-    One UPDATE decides: of two callers one succeeds.
+    One UPDATE decides, so only one of two callers succeeds.
     """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
@@ -91,10 +91,7 @@ HEARTBEAT_SECONDS = 5.0
 
 @contextmanager
 def heartbeat(job: Leased) -> Iterator[None]:
-    """Run a block while a thread renews the lease.
-
-    If the database is away for long, the lease is lost and another process does the work.
-    """
+    """Run a block while a thread renews the lease; a long failure of the database loses the lease."""
     stop = threading.Event()
     held, name = job.held(), job.job_name
 
@@ -128,10 +125,10 @@ def pause_after(attempts: int) -> timedelta:
 
 
 class Job(Leased):
-    """A row that is work for a worker: WAITING, RUNNING while a worker has its lease, then ended.
+    """A row that is work for a worker: WAITING, RUNNING while leased, then ended.
 
     No worker begins before ``retry_at`` (None: at once); ``enqueued_at`` is when the task was last sent. Between
-    attempts ``error`` explains the last failure. A concrete job has the fields ``status`` and ``created_at``.
+    attempts ``error`` explains the last failure. A concrete job has ``status`` and ``created_at``.
     """
 
     TASK: ClassVar[str]
@@ -173,7 +170,6 @@ class Job(Leased):
         return self.attempts >= self.MOST_ATTEMPTS
 
     def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
-        """Release the lease; another attempt follows after ``pause``, by default longer each time."""
         pause = pause_after(self.attempts) if pause is None else pause
         values = {"status": self.WAITING, "enqueued_at": None, **values}
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
@@ -186,7 +182,6 @@ class Job(Leased):
         return self.write(lease=None, status=status, error=error, retry_at=None, **values)
 
     def retry(self, error: str, pause: timedelta | None = None) -> None:
-        """Postpone the job, or end it as FAILED after the last attempt."""
         if self.is_last_attempt:
             logger.warning("%s failed: %s", self.job_name.capitalize(), error)
             self.end(self.FAILED, error)
@@ -194,17 +189,17 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """Take the lease from a dead worker. A job that kills its workers ends after the last attempt."""
+        """Take the lease from a dead worker; a job that kills its workers ends after the last attempt."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a worker may begin the job, or could begin it ``ago``."""
+    """Return the condition that the job is due, or was ``ago``."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send each job's task and return their number; the sweep sends what the broker refuses."""
+    """Send the tasks and return their number; the sweep sends what the broker refuses."""
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -214,7 +209,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A job that a quick worker has postponed meanwhile is not due, and its next task is not sent yet.
+        # A quick worker may have postponed the job: its next task is not sent yet.
         with not_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -222,7 +217,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Enqueue after the transaction. Errors are only logged: the jobs are already saved."""
+    """Enqueue after the transaction; errors are only logged, because the jobs are saved."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
@@ -232,9 +227,9 @@ def send(task: str, pk: int) -> None:
 
 
 def count_queued(queue: str) -> tuple[int, float]:
-    """Return the queue's length, without tasks that workers have, and its oldest task's age in seconds.
+    """Return the number of tasks in the queue, without workers' ones, and the oldest one's age in seconds.
 
-    The age is 0 if the broker does not report it. Raises: DatabaseError and the broker's errors.
+    The age is 0 if unknown. Raises: DatabaseError and the broker's errors.
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):
         with current_app.connection_for_write() as link:
@@ -256,7 +251,7 @@ BEGUN_WITHIN = timedelta(minutes=5)
 MOST_AT_ONCE = 500
 
 
-def _outages() -> tuple[type[BaseException], ...]:
+def _list_outage_errors() -> tuple[type[BaseException], ...]:
     return (DatabaseError, *current_app.connection_for_write().connection_errors)
 
 
@@ -265,7 +260,7 @@ def sweep_all() -> None:
         if issubclass(model, Job):
             try:
                 sweep(model)
-            except _outages():
+            except _list_outage_errors():
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
@@ -278,15 +273,12 @@ def sweep(model: type[Job]) -> int:
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
-    waiting = [*_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
+    waiting = [*_find_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
     return enqueue(model, waiting[:MOST_AT_ONCE])
 
 
-def _lost(model: type[Job]) -> list[int]:
-    """Return the ids of rows whose task is no longer in the broker.
-
-    The queue still contains the tasks that were sent last.
-    """
+def _find_lost(model: type[Job]) -> list[int]:
+    """Return the ids of rows whose task is lost: a queue still contains the tasks sent last."""
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():

@@ -32,7 +32,7 @@ class KeyLimits:
     def permit(self, permission: str) -> bool:
         """Return whether the key may use the user's permission.
 
-        A permission for the whole site, such as reading all answers, needs a key without a list of collections.
+        Permissions for the whole site, such as reading all answers, need a key without a list of collections.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True

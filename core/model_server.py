@@ -26,30 +26,30 @@ LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
 def without_request(said: str, body: Any) -> str:
-    """Return the server's message; LEFT_OUT if it repeats words of the request's body, which contains users' texts."""
-    sent = " ".join(_words(" ".join(_texts(body))))
-    words = _words(said)
+    """Return the server's message; LEFT_OUT if it repeats words of ``body``, which contains users' texts."""
+    sent = " ".join(_split_words(" ".join(_iterate_texts(body))))
+    words = _split_words(said)
     runs = (" ".join(words[at : at + QUOTED_WORDS]) for at in range(len(words) - QUOTED_WORDS + 1))
     return LEFT_OUT if any(run in sent for run in runs) else said
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _texts(body: Any) -> Iterator[str]:
+def _iterate_texts(body: Any) -> Iterator[str]:
     if isinstance(body, str):
         yield body
     elif isinstance(body, dict | list | tuple):
         for each in body.values() if isinstance(body, dict) else body:
-            yield from _texts(each)
+            yield from _iterate_texts(each)
 
 
 QUOTED_CHARACTERS = 200
 
 
 def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """Return status and message as part of a sentence, without the key and without quotations of ``body``."""
+    """Return status and message as part of a sentence, without the key or parts of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = without_request(without_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
@@ -61,16 +61,15 @@ def without_key(text: str, api_key: str) -> str:
     return text.replace(api_key, "[API key]") if api_key else text
 
 
-# A server with one of these statuses may answer in a moment.
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """The answer is longer than the limit; the message is for the operator."""
+    """The answer is too long; the message is for the operator."""
 
 
 class ServerFailed(Exception):
-    """The server gave no usable answer; the message is part of a sentence for the operator.
+    """No usable answer; the message is part of a sentence for the operator.
 
     ``status`` is set if the server refused the request for good, else 0.
     """
@@ -87,7 +86,7 @@ class ServerLate(ServerFailed):
 class ModelServer:
     """A server at one address, safe for threads and forks.
 
-    Raises: ValueError if no header can contain the key; the sentence names the key by ``name``.
+    Raises: ValueError, with ``name``, if no header can contain the key.
     """
 
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
@@ -99,15 +98,15 @@ class ModelServer:
         self._client: tuple[int, httpx2.Client] | None = None
 
     def post(self, body: dict[str, Any], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
-        """Return status, headers and content; ``ends_at`` is a time of the monotonic clock.
+        """Return status, headers and content; ``ends_at`` is by the monotonic clock.
 
-        Raises: httpx2.TimeoutException if late, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
+        Raises: httpx2.TimeoutException, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
         """
         content = bytearray()
         remaining = max(0.0, ends_at - time.monotonic())
         with (
             deadline.limit(remaining),
-            self._opened().stream("POST", self.url, json=body, timeout=remaining) as response,
+            self._open_client().stream("POST", self.url, json=body, timeout=remaining) as response,
         ):
             for piece in response.iter_bytes():
                 content += piece
@@ -128,7 +127,7 @@ class ModelServer:
     ) -> bytes:
         """Return the content of an answer with status 200. Raises: ServerFailed, ServerLate.
 
-        Further ``attempts`` are for servers that are away or busy. Pauses double, and respect Retry-After.
+        A busy or unreachable server gets several ``attempts``, after doubling pauses that respect Retry-After.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -158,7 +157,7 @@ class ModelServer:
             time.sleep(pause)
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
-    def _opened(self) -> httpx2.Client:
+    def _open_client(self) -> httpx2.Client:
         """Return this process's client: a fork cannot share its parent's connections."""
         client = self._client
         if client is None or client[0] != os.getpid():

@@ -9,7 +9,7 @@ SHORTEST_ESTIMATED_SECONDS = 15.0
 
 
 class ProgressBar:
-    """A progress bar on one line of a terminal; elsewhere a line now and then. None as ``output`` shows no bar."""
+    """A progress bar on one line of a terminal; elsewhere a line now and then; invisible without ``output``."""
 
     def __init__(self, output: OutputWrapper | None) -> None:
         self._output = output
@@ -20,7 +20,6 @@ class ProgressBar:
         self._began = (0.0, 0)
 
     def show(self, what: str, done: int, total: int, task: str = "") -> None:
-        """Show the progress; ``task`` names the counted work if ``what`` changes at every step."""
         now = time.monotonic()
         if (task or what) != self._task:
             self._task, self._began = task or what, (now, done)
@@ -28,7 +27,7 @@ class ProgressBar:
             return
         self._last = now
         filled = WIDTH * done // total
-        line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {what} {done} of {total}{self._time_left(now, done, total)}"
+        line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {what} {done} of {total}{self._format_eta(now, done, total)}"
         if self._is_terminal:
             self._output.write(f"\r{line:<{self._width}}", ending="")
             self._width = len(line)
@@ -36,7 +35,7 @@ class ProgressBar:
             self._output.write(line)
         self._output.flush()
 
-    def _time_left(self, now: float, done: int, total: int) -> str:
+    def _format_eta(self, now: float, done: int, total: int) -> str:
         began, first = self._began
         if done <= first or now - began < SHORTEST_ESTIMATED_SECONDS:
             return ""

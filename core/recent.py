@@ -1,5 +1,3 @@
-"""Bounded caches in a process's memory, and atomic writes of cache files."""
-
 from __future__ import annotations
 
 import contextlib
@@ -43,7 +41,7 @@ ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the file in one step: readers see the whole file or none. Raises: OSError.
+    """Write the file in one step: readers see all or none. Raises: OSError.
 
     Partial files of killed processes are removed.
     """

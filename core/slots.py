@@ -13,9 +13,9 @@ LOOK_SECONDS = 0.02
 
 
 class FileLock:
-    """A lock between processes that are forked after its creation; it does not exclude threads of one process.
+    """A lock between processes that are forked later, not between threads of one process.
 
-    The kernel opens it when the process that locked it is killed.
+    The kernel releases it when its process is killed.
     """
 
     def __init__(self) -> None:
@@ -43,17 +43,14 @@ class FileLock:
 
 
 class Slots:
-    """At most ``number`` slots, shared by the threads of this process and of processes forked later."""
+    """At most ``number`` slots, shared by threads and by processes forked later."""
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]
 
     @contextlib.contextmanager
     def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
-        """Run a block in a slot.
-
-        Raises: TimeoutError when ``may_wait``, called repeatedly with the seconds so far, is false.
-        """
+        """Run a block in a slot. Raises: TimeoutError when ``may_wait(seconds so far)`` is false."""
         started = time.monotonic()
         while (held := self._try()) is None:
             if not may_wait(time.monotonic() - started):

@@ -1,7 +1,7 @@
 """OpenTelemetry spans, if `ragsite.operations.telemetry` switches them on. PURE.
 
-Attributes are names or numbers, never text of a document, question or answer. A span has an error's class, not its
-message, which may quote such a text.
+Attributes are names or numbers, never text of documents, questions or answers; a span has an error's class, because its
+message may quote such text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Attribute = str | int | float | bool
 
 
 class Spans(Protocol):
-    """``begin`` makes a child of the current span; ``enter`` makes it the current one, and returns what undoes that."""
+    """``begin`` makes a child of the current span; ``enter`` makes it current and returns an undo token."""
 
     def begin(self, name: str, attributes: dict[str, Attribute]) -> Any: ...
 
@@ -41,7 +41,7 @@ def set_span_backend(spans: Spans | None) -> None:
 def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iterator[None]:
     """Run a block, or a decorated function, in a span.
 
-    An asynchronous generator takes ``is_current=False``, because it may be closed in another context.
+    An asynchronous generator needs ``is_current=False``, because another context may close it.
     """
     spans = _spans
     if spans is None:

@@ -24,7 +24,6 @@ def is_superuser(user: Any) -> bool:
 
 
 def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
-    """Return a field for the acting user; empty if the account was deleted."""
     return models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
     )

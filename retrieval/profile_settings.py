@@ -1,7 +1,6 @@
 """All settings of a search that an admin tunes, as one object, stored as JSON.
 
-A setting is declared only here: the checks, the admin's form and the table of `docs/search.md` come from its type,
-default and record.
+A setting is declared only here: checks, the admin's form and the table of `docs/search.md` derive from it.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ KEPT = object()
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The description of a setting. Texts are in English; the forms translate them.
+    """The description of a setting, in English; the forms translate it.
 
-    ``bounds`` are a number's least and greatest value. ``when_empty`` is the meaning of None, which is otherwise
-    refused. ``methods`` use the setting; None means all. ``as_published`` is the value in a search by a named method,
-    KEPT for the profile's own.
+    ``when_empty`` is the meaning of None, which is otherwise refused. ``methods`` use the setting; None means all.
+    ``as_published`` is the value in a search by a named method, KEPT for the profile's own.
     """
 
     section: str
@@ -41,7 +39,6 @@ def _(text: str) -> str:
 
 RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
 CONTEXT, BOOSTS = _("Context"), _("Boosts")
-# The sections of the form in their order, with a description of each.
 SECTIONS = {
     RANKING: _("How the results of vector search and lexical search are fused into one list."),
     CANDIDATES: _("How many passages are retrieved, and how many are returned."),
@@ -261,7 +258,6 @@ class ProfileSettings:
 
 
 SETTINGS: Mapping[str, Setting] = {each.name: each.metadata["setting"] for each in fields(ProfileSettings)}
-# Type names, without None.
 TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") for each in fields(ProfileSettings)}
 
 
@@ -271,7 +267,7 @@ def is_within(value: object, low: float, high: float) -> bool:
 
 
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:
-    """Return a stored profile's settings; missing settings get defaults, so that old versions stay readable.
+    """Return a stored profile's settings; missing ones get defaults, so that old versions stay readable.
 
     Raises: ImproperProfile, which names every unknown field and impossible value.
     """

@@ -69,10 +69,9 @@ class Reranker(Protocol):
         """Fetch and load what :meth:`score` needs; by default no work. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Return each chunk's relevance to the query by id, on the reranker's own scale; higher is better.
+        """Return each chunk's relevance by id, on the reranker's own scale; higher is better.
 
-        A chunk that cannot be judged (deleted, or never prepared) is missing. Raises: RerankFailed, also if late; the
-        caller has its own deadline.
+        Chunks that cannot be judged are missing. Raises: RerankFailed, also if late; the caller has its own deadline.
         """
 
 
@@ -82,7 +81,7 @@ class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
         """Return the question in words that can be searched alone; ``history`` has the oldest turn first.
 
-        It never fails: in doubt it returns the question unchanged.
+        It never fails: in doubt the question is unchanged.
         """
 
 

@@ -1,8 +1,7 @@
-"""The data types that retrieval's stages exchange.
+"""The data types that retrieval's stages exchange, without Django so that rules are tested in milliseconds.
 
-They are frozen and free of Django, so that ranking rules can be tested in milliseconds. Ranks start at 1. A score is
-better when higher. ``None`` means "this retriever did not return the chunk", never zero: such a chunk gets no
-contribution and no invented rank.
+Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk", never zero:
+such a chunk gets no contribution and no rank.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from retrieval.text.block import Block
 class Passage:
     """A chunk with the data to show and cite it. ``content`` is the document's ``text[start:end]``.
 
-    ``blocks`` of the document overlap the passage, at offsets of the document. ``page_unit`` is "page" or "slide".
-    ``collection`` is the slug, ``collection_name`` the name for users.
+    ``blocks`` overlap the passage, at offsets of the document. ``page_unit`` is "page" or "slide". ``collection`` is
+    the slug.
     """
 
     chunk_id: int
@@ -57,9 +56,8 @@ class Passage:
 class ContextBlock:
     """A stretch of one document in the context: a hit, merged hits, and neighbours.
 
-    ``content`` is the document's ``text[start:end]``, except for the white space between passages. ``passages`` are in
-    reading order; ``best`` ranked highest. ``blocks`` overlap the stretch, at offsets of the document, in reading
-    order.
+    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``passages`` and
+    ``blocks`` are in reading order; ``best`` ranked highest.
     """
 
     best: Passage
@@ -104,8 +102,6 @@ class QueryClass(StrEnum):
 
 
 class SearchMethod(StrEnum):
-    """The way in which two retrievers become one ranking."""
-
     LEXICAL = "lexical"
     VECTOR = "vector"
     RRF = "rrf"
@@ -137,8 +133,6 @@ class RetrieverWeights:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """A question's class and the rule that decided it."""
-
     query_class: QueryClass
     rule: str
 
@@ -147,8 +141,8 @@ class Classification:
 class Turn:
     """An earlier question of a conversation and its answer, which may be empty.
 
-    The answer cites ``documents`` (ids) and ``collections`` (slugs). ``dialogue`` contains the chat messages of a
-    language model, if it was asked.
+    The answer cites ``documents`` (ids) and ``collections`` (slugs). ``dialogue`` contains a language model's chat
+    messages.
     """
 
     question: str
@@ -162,9 +156,8 @@ class Turn:
 class Reformulation:
     """The query that replaces the question in the search.
 
-    ``reason`` describes the change, if any; ``by`` is "rules" or the model. ``notice`` is why the model did not help,
-    for engineers only. ``completed``: the model added to a follow-up from the conversation. ``corrected``: a word or
-    code was misspelt.
+    ``reason`` describes a change; ``by`` is "rules" or the model. ``notice``, for engineers, is why the model failed.
+    ``completed``: the model added words from the conversation. ``corrected``: a word or code was misspelt.
     """
 
     query: str
@@ -180,8 +173,7 @@ class Reformulation:
 class DateRange:
     """The days from ``first`` to ``last``, inclusive; None leaves a side open.
 
-    ``field`` is `added`, `changed`, or a metadata key whose value begins with an ISO date. Raises: ValueError for a
-    range without an end, or one that ends before it begins.
+    ``field`` is `added`, `changed`, or a metadata key whose value begins with an ISO date. Raises: ValueError.
     """
 
     field: str
@@ -203,13 +195,12 @@ class Reader:
     collections: tuple[int, ...] = ()
 
 
-# This reader sees no restricted document.
 ANYBODY = Reader()
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the returned chunks, all of which apply. An empty one means "everything the caller may read".
+    """Restrictions on the returned chunks; all apply, empty ones are ignored.
 
     Metadata must contain ``metadata``, and one value for each key of ``metadata_any``, alone or in a list. A restricted
     document passes if each of the ``readers`` may see it; only an empty tuple lets all pass.
@@ -224,7 +215,6 @@ class SearchFilters:
     readers: tuple[Reader, ...] = (ANYBODY,)
 
     def __bool__(self) -> bool:
-        """Return whether passages of the collections may be left out."""
         return bool(
             self.documents or self.languages or self.metadata or self.metadata_any or self.dates or self.readers
         )
@@ -232,10 +222,9 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class MetadataBoost:
-    """A preference for documents with this metadata value.
+    """A preference for documents with this metadata value; a negative weight moves them down.
 
-    ``weight`` is in standard deviations of the fused scores, so that it means the same with every method; a negative
-    one moves documents down.
+    ``weight`` is in standard deviations of the fused scores, so that it means the same with every method.
     """
 
     key: str
@@ -251,8 +240,6 @@ class MetadataBoost:
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk in a retriever's list; ``score`` is the retriever's own."""
-
     chunk_id: int
     rank: int
     score: float
@@ -262,8 +249,7 @@ class RankedChunk:
 class Ranking:
     """One retriever's list, best first; ties are broken by chunk id for a stable order.
 
-    ``expansions`` maps typed words that the documents lack to lexemes that replaced them; ``unknown_words`` had no
-    replacement, or only a hardly similar one.
+    ``expansions`` maps missing words to the lexemes that replaced them; ``unknown_words`` had no similar one.
     """
 
     retriever: Retriever
@@ -276,8 +262,8 @@ class Ranking:
 class RetrieverScore:
     """One retriever's judgement of one candidate, and its value.
 
-    ``rank`` is None if the retriever's list, cut at the plan's depth, lacked the chunk; ``score`` may still be known,
-    because fusion or the explanation looks it up. Contributions and bonus sum to the fused score.
+    ``rank`` is None if the retriever's list lacked the chunk; ``score`` may still be known. Contributions and bonus sum
+    to the fused score.
     """
 
     rank: int | None = None
@@ -299,7 +285,7 @@ class BoostScore:
     contribution: float
 
 
-# The name of the boost for a passage to which a curator gave the question.
+# This boost is for a passage to which a curator gave the question.
 GIVEN_QUESTION = "question=given"
 
 
@@ -307,8 +293,8 @@ GIVEN_QUESTION = "question=given"
 class RerankScore:
     """The reranker's judgement of one candidate.
 
-    ``rank_before`` is the rank in the fused list; ``score`` is the reranker's own, or None. ``contribution`` is its
-    part of the final score; if ``alone``, the other parts do not count.
+    ``rank_before`` is the fused rank; ``score`` is the reranker's own, or None. If ``alone``, only ``contribution``
+    counts.
     """
 
     rank_before: int
@@ -323,8 +309,7 @@ class RerankScore:
 class SearchScore:
     """The judgement of one candidate by one of a question's searches.
 
-    ``rank`` and ``score`` are from the search's fused list; ``rank`` is None if no retriever listed the chunk.
-    ``weight`` is the search's share in the sum.
+    ``rank`` is None if no retriever listed the chunk; ``weight`` is the search's share in the sum.
     """
 
     query: str
@@ -348,12 +333,11 @@ class StoredChunk:
 class Candidate:
     """A chunk that a retriever listed, and the reasons of its rank.
 
-    ``score`` is the sum of the retrievers' contributions, ``bonus``, boosts and the reranker's contribution, or only
-    the last if the reranker decides alone. ``rank`` is None until the result is cut, and for a ``dropped`` candidate
-    (with the reason). ``searches`` has an entry for each search text if there were several: contributions are then
-    weighted sums, and a retriever's rank and score are from the search that ranked the chunk best. ``word_share`` is
-    the share of the question's words in the chunk, in [0, 1]; rare words count more; None without the lexical
-    retriever.
+    ``score`` is the sum of contributions, ``bonus`` and boosts, or the reranker's contribution if it decides alone.
+    ``rank`` is None for a ``dropped`` candidate (with the reason), and until the result is cut. ``searches`` has an
+    entry for each search text if there were several: contributions are then weighted sums, and ranks and scores are
+    from the best search. ``word_share`` is the share of the question's words in the chunk, in [0, 1]; rare words count
+    more; None without the lexical retriever.
     """
 
     chunk_id: int

@@ -55,8 +55,8 @@ def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
 def deliver(delivery_id: int) -> WebhookDelivery | None:
     """Attempt a delivery once and return it; None if it could not be leased.
 
-    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one delivery at a
-    time; the next one is enqueued here.
+    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time; the
+    next is enqueued here.
     """
     delivery = _lease(delivery_id)
     if delivery is None:

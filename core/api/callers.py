@@ -5,10 +5,7 @@ from typing import Any
 
 
 def network_of(address: str) -> str:
-    """Return the address that limits count: for IPv6 the /64 network, which belongs to one customer.
-
-    Text that is no address is returned unchanged.
-    """
+    """Return the address for limits: for IPv6 the /64 network of one customer; other text unchanged."""
     try:
         parsed = ip_address(address)
     except ValueError:

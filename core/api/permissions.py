@@ -18,8 +18,6 @@ class MayAsk(BasePermission):
 
 
 class StaffWithPermission(BasePermission):
-    """Staff with Django's permission for the method on the queryset's model."""
-
     message = "Your account may not do this: ask an administrator for the permission."
     actions: ClassVar[dict[str, str]] = {
         **dict.fromkeys(SAFE_METHODS, "view"),

@@ -85,8 +85,7 @@ class InsufficientStorage(APIException):
 class ApiView(APIView):
     """A view that answers every error in JSON, including Django's.
 
-    An API key needs one of the ``key_scopes``, and one of the ``writing_scopes``, if any, to change something. The
-    scope `admin` always suffices.
+    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something; `admin` suffices.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
@@ -108,7 +107,7 @@ class ApiView(APIView):
         return super().handle_exception(self.for_the_caller(exc))
 
     def for_the_caller(self, error: Exception) -> Exception:
-        """Return the refusal that the caller gets for an internal exception; other exceptions are unchanged."""
+        """Return the refusal for an internal exception; other exceptions are unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.message())
         match error:
@@ -123,7 +122,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # The database refused a value that the fields accept, such as a NUL in a user name.
+                # The fields accept some values that the database refuses, such as a NUL in a user name.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

@@ -1,4 +1,4 @@
-"""The refusals that every operation of the API shares, added to the schema in one place.
+"""The schema of the refusals that all operations share.
 
 A view names its error form as ``problem_serializer``; the default is `{"detail": "One sentence."}`.
 """
@@ -22,7 +22,6 @@ _TEXT = {"type": "string"}
 _ANY_TEXT = r"^[^\u0000]+$"  # drf-spectacular adds the empty text
 ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
-# A server-sent event; lines that begin with a colon are comments.
 EVENT: dict[str, Any] = {
     "type": "object",
     "required": ["data"],
@@ -67,7 +66,6 @@ class SchemaWithProblems(AutoSchema):
         return [getattr(self.view, "tag", "Documents")]
 
     def get_summary(self) -> str:
-        """Return the first clause of the operation's docstring, or else its verb and model."""
         own = getattr(self.view, getattr(self.view, "action", None) or self.method.lower()).__doc__
         if own:
             return re.split(r"[.,;:]\s", own.strip() + " ", maxsplit=1)[0]

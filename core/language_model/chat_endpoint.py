@@ -1,5 +1,3 @@
-"""The address of a language model behind OpenAI's chat-completions protocol."""
-
 from __future__ import annotations
 
 import re
@@ -35,7 +33,6 @@ class ChatEndpoint:
 
     @property
     def url(self) -> httpx2.URL:
-        """Return the address for completions; empty if the base URL is invalid."""
         return parsed_url(self.base_url.rstrip("/") + "/chat/completions")
 
     @property

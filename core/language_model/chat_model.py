@@ -21,9 +21,9 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply without its thoughts; ``finish_reason`` as in :class:`Delta`.
+    """A whole reply without thoughts; ``finish_reason`` as in :class:`Delta`.
 
-    ``characters`` includes thoughts. Tokens are None unless the server counted them.
+    ``characters`` includes thoughts. Tokens are None unless counted.
     """
 
     text: str = ""
@@ -49,7 +49,6 @@ class ChatModel:
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
     ) -> str:
-        """Return the whole reply. Raises: ModelFailed."""
         reply = self.reply(messages, MOST_TOKENS, response_format)
         if reply.finish_reason == LENGTH:
             raise ModelFailed(f"The model's reply was cut off after {MOST_TOKENS} tokens.")

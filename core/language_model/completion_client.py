@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 LONGEST_REFUSAL_BYTES = 16 * 1024
 # Servers say this if prompt and answer do not fit. Their message also names max_tokens, which they accept.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# The status differs between servers: vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
+# The status differs: vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# Chat templates without a system role complain in these words, for example Gemma's and older ones of Mistral.
+# Chat templates without a system role, such as Gemma's and older ones of Mistral, complain in these words.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
@@ -43,14 +43,14 @@ _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM
 
 
 class Refused(Exception):
-    """The server's status was not 200. ``pause_seconds`` is the pause that the server asks for, or None."""
+    """The status was not 200. ``pause_seconds`` is the pause that the server asks for, or None."""
 
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
     ) -> None:
         super().__init__(f"The model server {refusal(response.status_code, received, body, endpoint.api_key.strip())}.")
         self.status = response.status_code
-        self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
+        self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
 
     def find_blamed(self, body: dict[str, Any]) -> str:
@@ -61,7 +61,7 @@ class Refused(Exception):
             return "tools"
         if self.status not in (400, 422, 500):
             return ""
-        sent = _parts(body)
+        sent = _list_parts(body)
         if SYSTEM in sent and _NAMES_SYSTEM.search(self._said):
             return SYSTEM
         if self.status == 500:
@@ -74,12 +74,12 @@ class Refused(Exception):
         return next((name for name in _SUSPECTS if name in sent), "")
 
 
-def _parts(body: Mapping[str, Any]) -> set[str]:
+def _list_parts(body: Mapping[str, Any]) -> set[str]:
     has_system = any(message["role"] == "system" for message in body["messages"])
     return {*body, SYSTEM} if has_system else {*body}
 
 
-def _retry_after(value: str) -> float | None:
+def _read_retry_after(value: str) -> float | None:
     """Return seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None without a header."""
     try:
         return max(0.0, float(value))
@@ -109,10 +109,9 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """Properties of a model that this process has learned.
+    """Learned properties of a model.
 
-    ``refused`` are request parts that later requests leave out. ``opens_with_thought``: the model once closed a thought
-    that it had not opened.
+    ``refused`` request parts are left out later. ``opens_with_thought``: it closed a thought that it had not opened.
     """
 
     refused: frozenset[str] = frozenset()
@@ -127,8 +126,7 @@ _KNOWN: dict[tuple[str, str], KnownModel] = {}
 class CompletionClient:
     """A client of one model on one server, safe for threads and forks.
 
-    ``silence_seconds`` limits the wait for each next piece. A failure before the first word is retried, up to
-    ``attempts`` in all.
+    ``silence_seconds`` limits the wait for each piece. Failures before the first word are retried.
     """
 
     endpoint: ChatEndpoint
@@ -176,19 +174,19 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried, at once if the server refuses a part of the request. A later failure
-        is final. If time runs out after the first word, the completion ends with LENGTH.
+        A failure before the first word is retried, at once if a request part was refused; later failures are final. If
+        time runs out after the first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
         attempt = 1
         while True:
-            body = self._body(request, refused)
+            body = self._build_body(request, refused)
             has_begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
                 async with aclosing(self._post(body)) as received:
-                    while (delta := await self._next(received, request.ends_at)) is not None:
+                    while (delta := await self._await_next(received, request.ends_at)) is not None:
                         if not has_begun:
                             self._remember(refused, body, first_refusal)
                             first_refusal = None
@@ -228,8 +226,7 @@ class CompletionClient:
         known.takes_tools = known.takes_tools or "tools" in body
         known.refused |= refused - {"tools"} if known.takes_tools else refused
 
-    async def _next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
-        """Return the next piece, None at the end. Raises: ModelFailed after silence, _OutOfTime at the deadline."""
+    async def _await_next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
         left = ends_at - time.monotonic()
         silence = self.silence_seconds
         try:
@@ -260,7 +257,7 @@ class CompletionClient:
                 said = without_request(without_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
-    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+    def _build_body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         optional: dict[str, Any] = {
             "temperature": 0,
             # Newer OpenAI models accept only the second name, most other servers only the first.
@@ -275,12 +272,11 @@ class CompletionClient:
         if request.response_format is not None:
             optional["response_format"] = request.response_format
         kept = {name: value for name, value in optional.items() if name not in refused}
-        messages = _without_system(request.messages) if SYSTEM in refused else list(request.messages)
+        messages = _merge_system(request.messages) if SYSTEM in refused else list(request.messages)
         return {"model": self.endpoint.model, "messages": messages, "stream": request.is_streamed, **kept}
 
 
-def _without_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with the system's text at the start of the next user message."""
+def _merge_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rules = ""
     merged: list[dict[str, Any]] = []
     for message in messages:

@@ -1,7 +1,7 @@
 """Remove thoughts, function calls and template signs from a model's text. PURE.
 
-The signs of thoughts are data (:data:`THOUGHTS`): another family of models needs only another row. Text that the
-sources contain may be shown, because documents can be about these signs.
+Another family of models needs only another row in :data:`THOUGHTS`. Text in the sources may be shown, because documents
+can be about such signs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Callable
 
-# The grammars of thoughts: family, opening sign, closing sign, and whether a closing sign alone shows that all text
-# before it was a thought. Some chat templates write the opening sign into the prompt.
+# Family, opening sign, closing sign, and whether the closing sign alone ends a thought: some chat templates write the
+# opening sign into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -32,8 +32,7 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A thought without an opening sign often begins with one of these words. The text is then kept back until its end, or
-# until a closing sign shows that it was a thought.
+# A thought without an opening sign often begins so. The text is then kept back until its end or a closing sign.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -100,10 +99,10 @@ def remove_thoughts(text: str) -> str:
 class MachineryStream:
     """A filter of streamed text that passes on only the reply.
 
-    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, the reply is kept back until a
-    thought closes, or to its end. ``withheld``: some text was left out. ``closes_alone``: a closing sign came without
-    an opening one; if text was passed on before it, ``takes_back`` is true until the caller removes that text and
-    resets it.
+    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, text is kept back until a
+    thought closes, or to the end. ``withheld``: text was left out. ``closes_alone``: a closing sign came without an
+    opening one; if text was passed on before it, ``takes_back`` is true until the caller removes that text and resets
+    it.
     """
 
     def __init__(
@@ -130,7 +129,6 @@ class MachineryStream:
         self.withheld = self.closes_alone = self.takes_back = False
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown after this piece; may be empty."""
         if self._beginning is None:
             self._held += piece
             return self._pass_on(is_end=False)
@@ -150,7 +148,7 @@ class MachineryStream:
     def close(self, *, is_cut: bool = False) -> str:
         """Return the text that was kept back, without unfinished thoughts and calls.
 
-        If ``is_cut``, a reply that seems to be an unclosed thought is left out.
+        If ``is_cut``, an apparently unclosed thought is left out.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -197,12 +195,10 @@ class MachineryStream:
         if maybe and (maybe.start() > line_end or (self._fence and self._held[: maybe.start()].strip())):
             maybe = None
         if tag is not None and maybe is not None and maybe.start() <= tag.start():
-            # A longer sign may come.
             tag = None
         elif (
             tag is not None and tag.end() == len(self._held) and not is_end and self._held[: tag.start()].endswith("`")
         ):
-            # The next character shows whether the sign is code.
             line_end = tag.start() - 1
             tag = None
         elif tag is not None and self._is_text(tag):
@@ -229,7 +225,6 @@ class MachineryStream:
         return text if text or tag else None
 
     def _is_text(self, tag: re.Match[str]) -> bool:
-        """Return whether a sign belongs to the text: it is code, HTML, or in a source."""
         sign = tag.group().lower()
         if sign in ("<s>", "</s>"):
             is_html = self._is_struck or (

@@ -1,5 +1,3 @@
-"""Admin pages and filters limited to the collections that a member of staff may curate."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -33,7 +31,7 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class WholeCollectionAdmin(CuratedAdmin):
-    """Rows that can reveal any document of their collection: only users who may read all of them see the rows."""
+    """Rows that can reveal any document of a collection: the user must be able to read all of them."""
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return seen_whole_by(request.user)

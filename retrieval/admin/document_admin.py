@@ -1,5 +1,3 @@
-"""Documents in the admin: the list, uploads, and a page of facts about each."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -59,7 +57,6 @@ class DocumentFacts:
 
     @admin.display(description=_("recognised pages"))
     def recognised_pages(self, document: Document) -> SafeString | str:
-        """Return the number of pages read by OCR, their confidence, and the pages that need a check."""
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.recognised:
             return "-"
@@ -103,7 +100,7 @@ class DocumentFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result for one file; ``document`` is None if it was refused, and ``sentence`` has the reason."""
+    """The result for one file; a refused one has no ``document``, but a reason in ``sentence``."""
 
     document: Document | None
     is_new: bool
@@ -210,7 +207,6 @@ class UploadingAdmin(PageAdmin):
             self.message_user(request, message % unchanged, messages.INFO)
 
 
-# The maximum of ids in one request of the list.
 MOST_IDS = 500
 
 
@@ -328,7 +324,6 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @staticmethod
     def describe_problem(document: Document) -> str:
-        """Return why the document was not read, or the parts that were not."""
         return document.error or (_("Not read: %s") % document.not_read if document.left_out else "")
 
     @admin.display(description=_("changed"), ordering="updated_at")

@@ -46,7 +46,6 @@ class FilesField(forms.FileField):
 
 
 def upload_context(user: Any, collection: Collection | None = None) -> dict[str, Any]:
-    """Return the context of an upload form: the collections that ``user`` may add documents to, or just one."""
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}
     collections = Collection.objects.curated_by(user)

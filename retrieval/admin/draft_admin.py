@@ -24,12 +24,11 @@ from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
 
-# A draft's page names at most this many documents of each group.
 MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 
 
-def _stored_changes(draft: Draft) -> Changes:
+def _read_changes(draft: Draft) -> Changes:
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
@@ -67,7 +66,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
         """Return how many documents a published draft changed; for an open draft this would read two collections."""
-        changes = _stored_changes(draft)
+        changes = _read_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",
             _t("%d changed") % len(changes.changed) if changes.changed else "",
@@ -80,7 +79,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
-        changes = _stored_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
+        changes = _read_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
         # The gates judge only drafts that could be published now.
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
@@ -90,7 +89,6 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "draft": obj,
             "state": self.state(obj),
             "to_copy": Document.objects.filter(collection=obj.collection_id).count() if is_copying else 0,
-            # A worker is busy with it.
             "is_live": unread > 0 or obj.status in (Draft.Status.COPYING, Draft.Status.PUBLISHING),
             "changes": changes,
             "groups": [
@@ -130,7 +128,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return redirect("admin:retrieval_collection_change", collection.pk)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = self._draft(request, pk)
+        draft = self._get_draft(request, pk)
         try:
             draft = lifecycle.publish(draft, request.user, override=read_override(request))
         except DraftRefused as error:
@@ -152,7 +150,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return redirect("admin:retrieval_draft_change", draft.pk)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = self._draft(request, pk)
+        draft = self._get_draft(request, pk)
         try:
             draft = lifecycle.discard(draft)
         except DraftRefused as error:
@@ -165,6 +163,6 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)
 
-    def _draft(self, request: HttpRequest, pk: int) -> Draft:
+    def _get_draft(self, request: HttpRequest, pk: int) -> Draft:
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
         return get_object_or_404(drafts, pk=pk)

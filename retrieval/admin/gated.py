@@ -1,5 +1,3 @@
-"""Admin pages of rows that quality gates can refuse to publish."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
 
 class GatedAdmin(PageAdmin):
     def render_refusal(self, request: HttpRequest, refusal: PublicationRefused, **context: Any) -> TemplateResponse:
-        """Return a page with the objections, and a form to override them for users with the permission."""
         context |= {
             "objections": refusal.objections,
             "may_override": request.user.has_perm("retrieval.override_gate"),

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """The grants of a collection, for users who may change it."""
-
     model = CollectionGrant
     extra = 0
     fields = ["group", "user", "role"]

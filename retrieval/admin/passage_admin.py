@@ -106,7 +106,6 @@ class ChunkAdmin(GuardedAdmin):
         return seen.defer("search_vector", "bm25")
 
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
-        """Save the questions and the search data derived from them."""
         if "canonical_questions" in form.changed_data:
             with changing(obj.collection_id):
                 rewrite_questions(obj, form.cleaned_data["canonical_questions"])

@@ -1,5 +1,3 @@
-"""Search profiles: create, try, publish and withdraw their versions."""
-
 from __future__ import annotations
 
 import json
@@ -58,7 +56,6 @@ class StructureField(forms.JSONField):
 
 
 def setting_field(name: str) -> forms.Field:
-    """Return the form field of a setting by its type and bounds; the form fills in the choices."""
     setting = SETTINGS[name]
     options: dict[str, Any] = {"label": _(setting.label), "help_text": _(setting.help_text)}
     if setting.bounds is not None:
@@ -155,7 +152,7 @@ for _name in SETTINGS:
 
 
 def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
-    """Return the settings that differ with both values, in the form's words; each question class is one setting."""
+    """Return the settings that differ with both values, in the form's words."""
     rows = []
     for name, setting in SETTINGS.items():
         old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)
@@ -208,8 +205,6 @@ def profile_choices() -> list[tuple[str, Any]]:
 
 
 class ProfileChoice(forms.ChoiceField):
-    """A choice of profile: built-in, published, or any version by id."""
-
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=profile_choices, **kwargs)
 
@@ -254,7 +249,6 @@ class PlaygroundForm(forms.Form):
 
 
 def search_twice(request: HttpRequest) -> dict[str, Any]:
-    """Return the form and, with a question in the address, both results."""
     asked = "question" in request.GET
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
@@ -299,16 +293,16 @@ class SearchProfileAdmin(GatedAdmin):
         return f"v{newest.number}" if newest else "-"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {**_in_force(), **(extra_context or {})})
+        return super().changelist_view(request, {**_read_published(), **(extra_context or {})})
 
     def get_form(
         self, request: HttpRequest, obj: SearchProfile | None = None, change: bool = False, **kwargs: Any
     ) -> type[SearchProfileForm]:
         form = cast(type[SearchProfileForm], super().get_form(request, obj, change, **kwargs))
-        form.starting_point = self._starting_point(request, obj)
+        form.starting_point = self._choose_starting_point(request, obj)
         return form
 
-    def _starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
+    def _choose_starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
         """Return the settings of ``?from=``, else of the newest version, else of the published profile."""
         if profile is not None:
             wanted = _wanted_version(request, profile) or profile.versions.first()
@@ -350,9 +344,9 @@ class SearchProfileAdmin(GatedAdmin):
     ) -> HttpResponse:
         profile = kwargs.get("obj")
         page = {
-            **_in_force(),
-            "versions": _version_rows(profile) if profile else [],
-            "overrides": _overrides(profile) if profile else [],
+            **_read_published(),
+            "versions": _build_version_rows(profile) if profile else [],
+            "overrides": _list_overrides(profile) if profile else [],
             "started_from": _wanted_version(request, profile) if profile else None,
             "may_change": self.has_change_permission(request, profile),
         }
@@ -374,7 +368,7 @@ class SearchProfileAdmin(GatedAdmin):
     def playground_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        page = {**_in_force(), **search_twice(request), "may_change": self.has_change_permission(request)}
+        page = {**_read_published(), **search_twice(request), "may_change": self.has_change_permission(request)}
         return self.render_page(request, "searchprofile/playground", _t("Playground"), page)
 
     def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
@@ -410,7 +404,7 @@ class SearchProfileAdmin(GatedAdmin):
         return redirect("admin:retrieval_searchprofile_changelist")
 
 
-def _in_force() -> dict[str, Any]:
+def _read_published() -> dict[str, Any]:
     """Return the published profile, and whether the site's switch overrules it."""
     return {
         "in_force": profiles.active_profile(),
@@ -434,7 +428,7 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
         return False
 
 
-def _version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
+def _build_version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
     """Return each version with its differences from the published one, or why it is unreadable."""
     in_force = profiles.active_profile().settings
     rows = []
@@ -448,6 +442,6 @@ def _version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
     return rows
 
 
-def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
+def _list_overrides(profile: SearchProfile) -> QuerySet[Publication]:
     found = Publication.objects.filter(version__profile=profile).exclude(override="")
     return found.select_related("version__profile", "published_by")

@@ -1,5 +1,3 @@
-"""Sources in the admin: configure, monitor and start them."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -23,11 +23,11 @@ class PreparedCommand(BaseCommand):
 
     def _prepare(self) -> None:
         """Update the embedded database. Raises: CommandError if another database is out of date."""
-        if not _unapplied():
+        if not _count_unapplied():
             return
         if settings.EMBEDDED_POSTGRES is None:
             raise CommandError(
-                f"{_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
+                f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
             )
         # A program may read standard output.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
@@ -44,6 +44,6 @@ def migrate() -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [_PREPARING_LOCK])
 
 
-def _unapplied() -> int:
+def _count_unapplied() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -1,5 +1,3 @@
-"""Passages and their index data: vectors, lexeme counts, table rows, and index checks."""
-
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
@@ -19,8 +17,8 @@ from retrieval.text.terms import DIMENSIONS
 class Chunk(models.Model):
     """A passage: the unit that is ranked, quoted and cited.
 
-    ``content`` is exactly ``text[start:end]`` of its document. ``search_vector`` contains its lexemes; ``bm25`` their
-    saturated, length-normalised BM25 weights at the lexemes' hashed dimensions.
+    ``content`` is exactly the document's ``text[start:end]``. ``search_vector`` contains its lexemes; ``bm25`` their
+    saturated, length-normalised weights at hashed dimensions.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -42,9 +40,9 @@ class Chunk(models.Model):
         db_default=False,
         help_text=_("Kept when the document is read again, as long as the passage is the same."),
     )
-    # The blocks that the passage overlaps, in the format of `retrieval.text.block`.
+    # The blocks that the passage overlaps (`retrieval.text.block`).
     blocks = models.JSONField(default=list, db_default=[])
-    # The text-search configuration of the passage's words; empty if the passage is older than the field.
+    # The text-search configuration of the words; empty in old rows.
     configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
@@ -78,7 +76,7 @@ class Chunk(models.Model):
 class Embedder(models.Model):
     """A vector space: a model, a precision and a width. Exactly one is searched at a time.
 
-    ``options`` are the settings of an embedder that was chosen in the admin (``embedder_choice.chosen_embedder``).
+    ``options`` are for an embedder chosen in the admin (``embedder_choice.chosen_embedder``).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)
@@ -101,8 +99,8 @@ class Embedder(models.Model):
 class EmbedderCalibration(models.Model):
     """The scale of an embedder's cosines, fitted on this site's documents (`retrieval.index.closeness`).
 
-    ``name`` is the embedder's. For a model in this process it contains a hash of the model's files; for an embedding
-    server it does not change with the model. The row is kept for a return to the embedder.
+    ``name`` contains a hash of the files of a model in this process; an embedding server's name does not change with
+    its model. Rows are kept for a return to the embedder.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -121,9 +119,8 @@ class EmbedderCalibration(models.Model):
 class ChunkEmbedding(models.Model):
     """The unit vector of a passage in one embedder's space.
 
-    The column has no fixed width, because two embedders coexist during a switch; each has its own HNSW index (see
-    ``retrieval.index.vector_index``). Half precision changed no ranking figure on the public test sets, and halves the
-    index.
+    The column has no fixed width, because two embedders coexist during a switch; each has its HNSW index
+    (``retrieval.index.vector_index``). Half precision changed no ranking figure on the public test sets, and halves it.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -140,9 +137,9 @@ class ChunkEmbedding(models.Model):
 
 
 class IndexCheck(models.Model):
-    """The result of one reconciliation (``retrieval.documents.reconciliation``), from a worker for the web processes.
+    """The result of one reconciliation, from a worker for the web processes.
 
-    ``inconsistencies`` has an object for each kind and collection: kind, collection, count, examples, repaired.
+    ``inconsistencies`` has for each kind and collection: kind, collection, count, examples, repaired.
     """
 
     finished_at = models.DateTimeField(_("time"), auto_now_add=True)
@@ -203,7 +200,7 @@ class Table(models.Model):
 class TableRow(models.Model):
     """A row: ``values`` are typed, ``cells`` are [start, end] in the document's text, one for each column.
 
-    ``labels`` are its text cells reduced to letters and digits; questions find the row by them.
+    Questions find it by ``labels``, its text cells as letters and digits.
     """
 
     table = models.ForeignKey(Table, models.CASCADE, related_name="rows")

@@ -58,9 +58,9 @@ class Visibility(models.TextChoices):
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):
-    """The present rights of users on collections. Superusers have all.
+    """The users' present rights; superusers have all.
 
-    A draft's working copy is open to users who may curate the draft's collection.
+    Curators of a draft's collection may also use its working copy.
     """
 
     def readable_by(self, user: object) -> CollectionQuerySet:
@@ -68,7 +68,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
 
         An API key may limit the collections.
         """
-        within_key = self._within_key_of(user)
+        within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
         seen = [Visibility.PUBLIC]
@@ -76,7 +76,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
             seen.append(Visibility.SIGNED_IN)
             if getattr(user, "is_staff", False):
                 seen.append(Visibility.STAFF)
-        in_service = Q(draft=None) & (Q(visibility__in=seen) | _granted(user, *CollectionGrant.Role))
+        in_service = Q(draft=None) & (Q(visibility__in=seen) | _is_granted(user, *CollectionGrant.Role))
         return within_key.filter(in_service | _open_to(user, *CURATING, path="draft__collection__"))
 
     def curated_by(self, user: object) -> CollectionQuerySet:
@@ -85,21 +85,21 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
 
     def granted_to(self, user: object, *roles: str) -> CollectionQuerySet:
         """Return collections in which a grant gives ``user`` one of the roles."""
-        granted = Q(draft=None) & _granted(user, *roles) | _granted(user, *roles, path="draft__collection__")
-        return self._within_key_of(user).filter(granted)
+        granted = Q(draft=None) & _is_granted(user, *roles) | _is_granted(user, *roles, path="draft__collection__")
+        return self._limit_to_key(user).filter(granted)
 
     def managed_by(self, user: object) -> CollectionQuerySet:
         """Return collections whose settings and grants ``user`` may change, model permissions aside."""
         return self._open_to(user, CollectionGrant.Role.MANAGER)
 
     def _open_to(self, user: object, *roles: str) -> CollectionQuerySet:
-        within_key = self._within_key_of(user)
+        within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
         open_to = Q(draft=None) & _open_to(user, *roles) | _open_to(user, *roles, path="draft__collection__")
         return within_key.filter(open_to)
 
-    def _within_key_of(self, user: object) -> CollectionQuerySet:
+    def _limit_to_key(self, user: object) -> CollectionQuerySet:
         limits = limits_of(user)
         return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
@@ -108,7 +108,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return self.filter(draft=None)
 
 
-def _granted(user: Any, *roles: str, path: str = "") -> Q:
+def _is_granted(user: Any, *roles: str, path: str = "") -> Q:
     if not is_active(user):
         return Q(pk__in=[])
     held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), role__in=roles)
@@ -117,7 +117,7 @@ def _granted(user: Any, *roles: str, path: str = "") -> Q:
 
 def _open_to(user: Any, *roles: str, path: str = "") -> Q:
     """Return the condition that ``user`` has a role; staff have all roles unless grants are required."""
-    granted = _granted(user, *roles, path=path)
+    granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
         open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
         return granted | Q(**{f"{path}visibility__in": open_to_staff})
@@ -230,10 +230,9 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 class CollectionStatistics(models.Model):
     """A collection's figures for keyword search, updated in the transaction that changes its chunks.
 
-    ``reference_length`` is the mean chunk length behind the stored term weights. It follows ``total_length / chunks``
-    only roughly, because each change rewrites every weight. ``configurations`` are the text-search configurations of
-    present or past chunks, separated by blanks. ``version`` grows with every change; data derived at another version is
-    stale.
+    ``reference_length``, the mean chunk length behind the stored term weights, follows ``total_length / chunks`` only
+    roughly, because a change rewrites every weight. ``configurations`` of present or past chunks are separated by
+    blanks. ``version`` grows with every change; data derived at another version is stale.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")

@@ -1,5 +1,3 @@
-"""Documents, who may see them, and recognised pages."""
-
 from __future__ import annotations
 
 import uuid
@@ -24,14 +22,14 @@ from retrieval.models.left_out import KINDS, explain, summarise
 from retrieval.models.webhook import Webhook, announce
 from retrieval.types import Reader
 
-# The metadata key DOCUMENT_GROUPS_KEY restricts a document to a group, or a list of groups, by name. Any other value
-# hides the document. Every reader of the collection sees documents without the key.
+# The metadata key DOCUMENT_GROUPS_KEY restricts a document to one or several groups by name; any other value hides it.
+# Every reader of the collection sees documents without the key.
 
 
 def readers_for(user: Any) -> tuple[Reader, ...]:
     """Return ``user`` as a reader of restricted documents; empty for a superuser, who sees all.
 
-    Curators of a collection see all its documents, because they could remove the restriction.
+    Curators see all of a collection, because they could remove restrictions.
     """
     if is_superuser(user):
         return ()
@@ -71,8 +69,8 @@ def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
 class RecognisedPage(models.Model):
     """The OCR result of one page of a file, stored at once so that no page is recognised twice.
 
-    ``words`` contains [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page. A
-    page with a ``failure`` is not tried again with the same ``recipe``.
+    ``words`` contains [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page. After
+    a ``failure`` the same ``recipe`` is not tried again.
     """
 
     content_hash = models.CharField(max_length=64)
@@ -102,7 +100,6 @@ def upload_path(document: Document, filename: str) -> str:
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: object) -> DocumentQuerySet:
-        """Return the documents that ``user`` may read now."""
         return self.filter(seen_by(readers_for(user)), collection__in=Collection.objects.readable_by(user))
 
     def narrowed(self) -> DocumentQuerySet:
@@ -118,8 +115,7 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 class Document(Job):
     """A file in a collection, and the job of ingesting it.
 
-    While a new version is read, or after reading it failed, the passages of the previous version stay searchable: they
-    belong to :class:`DocumentText`, which only a successful ingestion replaces.
+    The previous version stays searchable until a new one is read: its passages belong to :class:`DocumentText`.
     """
 
     class Status(models.TextChoices):
@@ -152,7 +148,7 @@ class Document(Job):
     url = models.URLField(
         _("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original.")
     )
-    # The archive or mail that contained this file; reading it again updates or removes this document.
+    # The archive or mail that contained this file; reading it again updates or removes the file.
     parent = models.ForeignKey(
         "self",
         models.CASCADE,
@@ -199,8 +195,7 @@ class Document(Job):
         verbose_name = _("document")
         verbose_name_plural = _("documents")
         constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]
-        # The first index finds other documents with a file that one of them releases, the second restricted documents
-        # before each search.
+        # The indexes find documents that share a file, and restricted documents before each search.
         indexes = [
             models.Index(fields=["file"], name="document_file"),
             GinIndex(fields=["metadata"], name="document_metadata"),
@@ -236,7 +231,6 @@ class Document(Job):
         Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
 
     def list_with_members(self) -> list[int]:
-        """Return the ids of the document and of all nested members."""
         found = parents = [self.pk]
         while parents:
             parents = list(Document.objects.filter(parent__in=parents).values_list("pk", flat=True))

@@ -18,11 +18,10 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 
 
 class Draft(Job):
-    """A working copy of a collection, whose changes readers do not see before publication.
+    """A working copy of a collection, whose changes are invisible to readers before publication.
 
-    The copy is a collection, so that staff can search, measure and ask it. The row is the worker's job (see
-    ``retrieval.documents.drafts.lifecycle``); ``attempts`` counts attempts to publish. ``changes`` records the sources
-    that were added, changed and removed, ``objections`` what the gates objected to.
+    The copy is a collection, so that staff can search, measure and ask it. ``attempts`` counts attempts to publish.
+    ``changes`` records added, changed and removed sources, ``objections`` the gates' objections.
     """
 
     class Status(models.TextChoices):

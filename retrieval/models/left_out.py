@@ -9,7 +9,6 @@ from django.utils.translation import gettext_noop, ngettext, ngettext_lazy
 
 LeftOutRow = tuple[str, list[str], int]
 
-# The phrases are parts of an enumeration.
 KINDS = {
     "words": ngettext_lazy("%d word", "%d words"),
     "hidden": ngettext_lazy("%d hidden word", "%d hidden words"),
@@ -42,7 +41,6 @@ KINDS = {
     "partial": ngettext_lazy("%d piece of a longer message", "%d pieces of longer messages"),
     "outlook": ngettext_lazy("%d package of Outlook", "%d packages of Outlook"),
 }
-# Advice for curators.
 _ADVICE = {
     "formulas": gettext_noop("Open the file in its program, save it and upload it: then the values are in it."),
     "form": gettext_noop("Print the form to PDF there, and upload that."),

@@ -16,8 +16,6 @@ class VersionIsFixed(TypeError):
 
 
 class SearchProfile(models.Model):
-    """A named way of searching, with its versions."""
-
     slug = models.SlugField(
         _("short name"), unique=True, help_text=_("Names the profile in explanations, as in “default v3”.")
     )
@@ -37,8 +35,8 @@ class SearchProfile(models.Model):
 class SearchProfileVersion(models.Model):
     """The unchangeable settings of a profile at one time.
 
-    At most one version of all profiles is published; with none, the site's settings apply.
-    ``retrieval.search.profiles.profiles`` makes and publishes versions.
+    At most one version of all profiles is published, by ``retrieval.search.profiles.profiles``; otherwise the site's
+    settings apply.
     """
 
     profile = models.ForeignKey(

@@ -4,9 +4,9 @@ from django.db import models
 
 
 class RequestCount(models.Model):
-    """One caller's number of requests against one limit within the present window.
+    """One caller's requests against one limit within the present window.
 
-    All web processes share the table. It is unlogged: a crash of the server loses only a minute's count.
+    The table is unlogged: a crash of the server loses only a minute's count.
     """
 
     key = models.CharField(max_length=200, primary_key=True)

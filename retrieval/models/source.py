@@ -71,10 +71,10 @@ class Source(SecretHolder):
 
 
 class SourceRun(Job):
-    """One synchronisation of a source, as a job. A preview only reports what a run would do.
+    """One synchronisation of a source, as a job; a preview only reports.
 
-    The numbers count the items seen so far; ``removed`` counts removals done. ``kept_back`` removals wait for consent,
-    which ``may_remove`` gives. ``details`` contains names of items by outcome, and reasons of failures.
+    The numbers count items seen so far; ``removed`` counts removals done. ``kept_back`` removals wait for consent
+    (``may_remove``). ``details`` has names of items by outcome, and reasons of failures.
     """
 
     class Status(models.TextChoices):
@@ -129,9 +129,9 @@ class SourceRun(Job):
 class SourceItem(models.Model):
     """The last seen state of a source's item, and its document.
 
-    ``key`` is its name in the source, ``name`` the source of its document. ``fingerprint`` shows a change without
-    reading the item; ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``.
-    ``seen_by_run`` saw it last, with this ``outcome``.
+    ``key`` is its name in the source, ``name`` the document's source. ``fingerprint`` shows changes without reading;
+    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``. ``seen_by_run`` is
+    the last run, with this ``outcome``.
     """
 
     class Outcome(models.TextChoices):

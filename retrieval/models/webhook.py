@@ -1,5 +1,3 @@
-"""Webhooks, and their deliveries: jobs that are kept as a log."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -107,7 +105,7 @@ class WebhookDelivery(Job):
 def announce(event: str, payload: Mapping[str, Any]) -> int:
     """Queue the event for every active webhook that lists it; return their number.
 
-    Call it in the transaction that saves the event's cause.
+    Call it in the transaction of the event's cause.
     """
     hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
     rows = [

@@ -1,8 +1,8 @@
 """Build the context of an answer from the hits of a search.
 
-Word-for-word repetitions are dropped. If the budget allows, each hit gets the passages that complete its blocks (the
-best hits also their short sections), then its neighbours. Adjacent or overlapping passages become one block. Blocks of
-one document stay together; documents and blocks are ordered by their best hit.
+Repetitions are dropped. Each hit gets, within the budget, the passages that complete its blocks (the best hits also
+their short sections), then its neighbours. Adjacent or overlapping passages become one block. Blocks are ordered by
+their best hit, but stay with their document.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ Stretch = tuple[int, int, int, int]
 # Loads passages within a distance of the stretches' passages, and passages that overlap their ranges.
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
-# Maximum distance of a passage from its hit.
 FARTHEST_PLACES = 20
 # A longer block stays incomplete.
 LARGEST_BLOCK_TOKENS = 1_500
@@ -38,7 +37,6 @@ class _Surroundings:
         self._known: dict[Place, Passage] = {}
 
     def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
-        """Load passages within ``expand`` places of the hits, and passages that overlap the needed ranges."""
         self._known.update((place_of(passage), passage) for passage in hits)
         wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
         if stretches := [(*place_of(passage), start, end) for passage, start, end in wanted]:
@@ -77,7 +75,6 @@ def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
 
 
 def _find_cut_sections(passage: Passage) -> list[tuple[int, int]]:
-    """Return the ranges of short sections that the passage cuts."""
     sections = {
         (block.start if block.heading_start is None else block.heading_start, block.section_end)
         for block in passage.blocks
@@ -112,8 +109,8 @@ def assemble(
 ) -> AssembledContext:
     """Return at most ``blocks`` blocks within ``budget_tokens``; empty for no hits.
 
-    The hits stay unchanged with ``expand`` 0. The best hit is kept even if it exceeds the budget. Raises: ValueError
-    for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for blocks outside 1 to LARGEST_BLOCKS.
+    The best hit is kept even if it exceeds the budget. Raises: ValueError for a budget outside 1 to
+    LARGEST_BUDGET_TOKENS, or for blocks outside 1 to LARGEST_BLOCKS.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -139,7 +136,7 @@ def assemble(
     for passage in likely:
         chosen.add_neighbours(passage, surroundings, expand)
     chosen.complete_neighbours(surroundings)
-    ordered = _ordered([_block(run, chosen.score_of) for run in _runs(chosen.passages.values())])
+    ordered = _order_blocks([_build_block(run, chosen.score_of) for run in _group_runs(chosen.passages.values())])
     characters = sum(len(passage.content) for passage in chosen.passages.values())
     return AssembledContext(
         blocks=tuple(ordered),
@@ -159,12 +156,9 @@ def assemble(
 
 
 def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
-    """Return blocks of unranked passages (score 0), joined where they are adjacent.
-
-    They are in reading order, with the documents in the given order.
-    """
-    runs = _runs(passages)
-    return [_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
+    """Return blocks of unranked passages (score 0) in reading order, joined where they are adjacent."""
+    runs = _group_runs(passages)
+    return [_build_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
 # About one screen of the text after a hit stays with it.
@@ -172,10 +166,10 @@ FOLLOWING_CHARACTERS = 900
 
 
 def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Return each hit of the context as a block for users, best first.
+    """Return each hit of the context as a block for users, best first; equal contents give one block.
 
-    A block contains the hit, the passages that complete its blocks and short section, and a screen of the text after
-    it, if the context contains them. Hits with the same content give one block.
+    A block contains the hit, and from the context the rest of its blocks and short section, and a screen of text after
+    it.
     """
     run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
@@ -187,7 +181,7 @@ def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[Conte
             start = min([passage.start, *(start for _passage, start, _end in needs)])
             end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
             around = [each for each in run if each.end > start and each.start < end]
-            found[passage.content_hash] = _block(around, {place_of(passage): hit.score})
+            found[passage.content_hash] = _build_block(around, {place_of(passage): hit.score})
     return tuple(found.values())
 
 
@@ -222,13 +216,11 @@ class _Chosen:
             self.score_of[place] = hit.score
 
     def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
-        """Add all passages of a stretch, or none."""
         for passage, start, end in needs:
             if place_of(passage) in self.score_of:
                 self._add(surroundings.around(passage, start, end), budget_tokens)
 
     def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
-        """Add the passages up to ``expand`` places from a hit, without a gap."""
         document, ordinal = place_of(passage)
         if (document, ordinal) not in self.score_of:
             return
@@ -259,8 +251,7 @@ class _Chosen:
         return True
 
 
-def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
-    """Return runs of adjacent passages of one document, each in reading order."""
+def _group_runs(passages: Iterable[Passage]) -> list[list[Passage]]:
     by_document: dict[int, list[Passage]] = defaultdict(list)
     for passage in passages:
         by_document[passage.document_id].append(passage)
@@ -278,7 +269,7 @@ def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
     return runs
 
 
-def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBlock:
+def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBlock:
     start, end = run[0].start, run[0].end
     content = run[0].content
     tokens = float(run[0].token_count)
@@ -301,15 +292,15 @@ def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBl
         end=end,
         score=score_of[place_of(best)],
         tokens=round(tokens),
-        blocks=_merge(passage.blocks for passage in run),
+        blocks=_merge_blocks(passage.blocks for passage in run),
     )
 
 
-def _merge(of_passages: Iterable[tuple[Block, ...]]) -> tuple[Block, ...]:
+def _merge_blocks(of_passages: Iterable[tuple[Block, ...]]) -> tuple[Block, ...]:
     return tuple(sorted({each for found in of_passages for each in found}, key=lambda each: each.start))
 
 
-def _ordered(blocks: Sequence[ContextBlock]) -> list[ContextBlock]:
+def _order_blocks(blocks: Sequence[ContextBlock]) -> list[ContextBlock]:
     best_of: dict[int, float] = {}
     for block in blocks:
         best_of[block.best.document_id] = max(best_of.get(block.best.document_id, block.score), block.score)

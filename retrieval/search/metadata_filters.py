@@ -14,7 +14,7 @@ def validated_metadata(value: object) -> dict[str, object]:
     """Return the value, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
-    for leaf in _leaves(value):
+    for leaf in _iterate_leaves(value):
         if isinstance(leaf, str) and ("\x00" in leaf or any("\ud800" <= char <= "\udfff" for char in leaf)):
             raise ValidationError(_("Metadata must not hold NUL characters or halves of surrogate pairs."))
         if isinstance(leaf, float) and not math.isfinite(leaf):
@@ -36,7 +36,7 @@ def parse_metadata(text: str) -> object:
         raise ValidationError(_("Metadata must be valid JSON.")) from None
 
 
-def _leaves(value: object) -> Iterator[object]:
+def _iterate_leaves(value: object) -> Iterator[object]:
     """Yield all keys and values, without recursion, because the sender chooses the depth."""
     waiting = [value]
     while waiting:

@@ -24,14 +24,14 @@ from retrieval.types import Passage, StoredChunk
 logger = logging.getLogger(__name__)
 
 
-# The maximum of a passage's content. Rerankers read 512 tokens, which are shorter, and cut longer texts themselves.
+# Rerankers read 512 tokens, which are shorter, and cut longer texts themselves.
 LONGEST_CHARACTERS = 4000
 
 
 def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
-    """Return title, headings and content of each chunk for a reranker, in the given order.
+    """Return title, headings and content of each chunk in the given order, without repeated lines.
 
-    A heading equal to the title is left out; deleted chunks are missing.
+    Deleted chunks are missing.
     """
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
@@ -45,8 +45,8 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
 def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
     """Return the chunks that have a heading or item with this number: ``3.2``, but not ``3.2.1``.
 
-    List items count only for numbers of several levels, because every list has a second item; lines that begin with the
-    ``noun``, such as "Step 2", always count.
+    List items count only for numbers with levels, because every list has a second item; lines with the ``noun``, such
+    as "Step 2", always count.
     """
     item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
     begins = re.compile(
@@ -66,8 +66,7 @@ NO_VECTOR = np.empty(0, np.float32)
 def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
     """Return the chunks' index data by id, in one statement; deleted chunks are missing.
 
-    Vectors are the embedder's, empty if a chunk has none; without an embedder, or without ``terms``, that data is not
-    read. Raises: DatabaseError.
+    Vectors are the embedder's, or empty. Raises: DatabaseError.
     """
     columns = ["chunk.configuration", "sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
@@ -101,7 +100,6 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     return {pk: found[pk] for pk in chunk_ids if pk in found}
 
 
-# A passage's fields and their columns.
 _FIELDS = {
     "chunk_id": "chunk.id",
     "document_id": "chunk.document_id",
@@ -126,7 +124,7 @@ _SELECT = (
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
     rows = fetch(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
-    return {row[0]: _passage(row) for row in rows}
+    return {row[0]: _build_passage(row) for row in rows}
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
@@ -140,7 +138,7 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
 def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
     """Return the chunks to which a curator gave this question, or a very similar one.
 
-    Without an embedder or a scale for its cosines, only the wording is compared.
+    Only the wording is compared without an embedder or a scale for its cosines.
     """
     given = fetch(
         "SELECT id, canonical_questions FROM retrieval_chunk WHERE id = ANY(%s::bigint[]) AND questions_edited",
@@ -172,10 +170,10 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
         'OR (chunk.start < wanted.past AND chunk."end" > wanted.first))',
         [list(column) for column in zip(*stretches, strict=True)],
     )
-    return {place_of(passage): passage for passage in map(_passage, rows)}
+    return {place_of(passage): passage for passage in map(_build_passage, rows)}
 
 
-def _passage(row: Sequence[Any]) -> Passage:
+def _build_passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])

@@ -56,7 +56,7 @@ def show_table(
     table = Table.objects.select_related("document__collection").filter(pk=known.pk).first()
     if table is None:
         return None
-    near_rows = _rows_of_hits(table, known, passages)
+    near_rows = _find_rows_of_hits(table, known, passages)
     return _load_shown(choose(question, known, nearness_in(known), near_rows), known, table, language)
 
 
@@ -64,7 +64,7 @@ def _weigh_place(known: KnownTable, passages: Sequence[Passage]) -> float:
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
-def _rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) -> list[int]:
+def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) -> list[int]:
     holding = [passage for passage in passages if known.overlaps(passage)]
     if not holding:
         return []
@@ -100,7 +100,6 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
     shown = {
         column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
     }
-    # A column without a name and without a filled cell is left out.
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
     rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
@@ -128,7 +127,6 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
 
 
 def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
-    """Return whether the condition's words are only a part of some cell."""
     return condition.operator == "is" and any(key_of(cell) not in condition.values for cell in cells)
 
 
@@ -137,7 +135,6 @@ def _shorten(cell: str) -> str:
 
 
 def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, row_count: int) -> str:
-    """Return a sentence such as "9 of 250 rows, sorted by area, the highest first"."""
     if conditions:
         said = _("%(matched)d of %(total)d rows: %(conditions)s") % {
             "matched": choice.matched,

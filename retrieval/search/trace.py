@@ -1,7 +1,6 @@
 """The result of a search: passages, and the explanation of their order. Imports no Django.
 
-The trace is its own JSON (see :mod:`core.dataclass_json`), for the API, the debug panel, the command line and the saved
-answer.
+The trace is its own JSON (:mod:`core.dataclass_json`), for API, debug panel, command line and saved answers.
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is empty for unnamed settings. ``query`` was searched and classified; ``reformulation`` made it from
-    ``question``, if asked. Passages of ``named_collections`` (slugs in the question) come first. ``joined_query`` is
-    the earlier questions and ``query``, if it was searched too. Errors are for engineers: see :meth:`without_errors`.
+    ``profile`` is empty for unnamed settings. ``reformulation`` made ``query`` from ``question``, if asked. Passages of
+    ``named_collections`` (slugs in the question) come first. ``joined_query`` is the earlier questions and ``query``,
+    if searched too. Errors are for engineers: see :meth:`without_errors`.
     """
 
     question: str

@@ -13,7 +13,6 @@ from retrieval.documents.file_loading import ingest_paths
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
 
-# The number of skipped files that are named.
 MOST_NAMED = 5
 
 

@@ -1,5 +1,3 @@
-"""Explain one search in the terminal."""
-
 from __future__ import annotations
 
 import json

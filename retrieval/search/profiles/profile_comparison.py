@@ -20,7 +20,6 @@ from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retrie
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
-# The page shows at most this many dropped candidates, best first.
 MOST_DROPPED = 30
 
 
@@ -84,7 +83,6 @@ class ProfileComparison:
 
     @property
     def shared(self) -> int:
-        """The number of passages that both sides return."""
         first, second = self.sides
         return len(first.ranks.keys() & second.ranks.keys())
 
@@ -102,7 +100,7 @@ def compare(
 ) -> ProfileComparison:
     """Search twice in sequence; the second search finds warm caches, so its times are a little low."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
-    return ProfileComparison((_beside(first, second), _beside(second, first)))
+    return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
 
 
 def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
@@ -128,19 +126,19 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
     return ProfileResult(
         profile=profile,
         trace=result.trace,
-        rows=_rows(kept, passages),
-        dropped=_rows(shown, passages),
+        rows=_build_rows(kept, passages),
+        dropped=_build_rows(shown, passages),
         dropped_total=len(dropped),
         context=context,
     )
 
 
-def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
+def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
     """Return the candidates whose passage still exists.
 
-    The largest contribution's bar reaches the edge. Without negative contributions, 0 is at the left.
+    The largest bar reaches the edge; 0 is at the left unless a contribution is negative.
     """
-    parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
+    parts_of = {candidate.chunk_id: _list_parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
     largest = max(map(abs, contributions), default=0.0) or 1.0
     axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
@@ -150,14 +148,14 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
             passage=passage,
             address=passage_url(passage.document_id, passage.start, passage.end),
             preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
-            parts=tuple(_drawn(part, largest, axis) for part in parts_of[candidate.chunk_id]),
+            parts=tuple(_draw_bar(part, largest, axis) for part in parts_of[candidate.chunk_id]),
         )
         for candidate in candidates
         if (passage := passages.get(candidate.chunk_id)) is not None
     )
 
 
-def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
+def _add_other_ranks(side: ProfileResult, other: ProfileResult) -> ProfileResult:
     ranks = other.ranks
     return replace(
         side,
@@ -166,7 +164,7 @@ def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
     )
 
 
-def _parts(candidate: Candidate) -> list[Part]:
+def _list_parts(candidate: Candidate) -> list[Part]:
     """Return the parts of the candidate's score; a reranker that decides alone replaces the others."""
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
@@ -189,6 +187,6 @@ def _parts(candidate: Candidate) -> list[Part]:
     return parts
 
 
-def _drawn(part: Part, largest: float, axis: float) -> Part:
+def _draw_bar(part: Part, largest: float, axis: float) -> Part:
     width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
     return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

@@ -1,7 +1,7 @@
 """Search profiles: choose, create, publish and withdraw versions.
 
-Each search reads the published version, so that all processes use it at once. A switch overrules all profiles: while
-RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
+Each search reads the published version, so all processes use it at once. RETRIEVAL_HYBRID_ENABLED false overrules all
+profiles: then only vectors rank.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _IN_FORCE = """
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Publications are serialised by a lock, because there may be no published row to lock.
+# Publications need a lock, because there may be no published row to lock.
 _PUBLISHING_LOCK = 0x7261_6770
 
 
@@ -50,8 +50,7 @@ _PUBLISHING_LOCK = 0x7261_6770
 class NamedProfile:
     """Settings with the name that explanations show.
 
-    ``version_id`` is None for unstored settings. ``error`` is why the published version is unusable, for engineers
-    only.
+    ``version_id`` is None for unstored settings. ``error``, for engineers, is why the published version is unusable.
     """
 
     name: str
@@ -69,7 +68,6 @@ _choosers: list[Chooser] = []
 
 
 def built_in_profile() -> ProfileSettings:
-    """Return the profile that is used until an admin publishes one: the settings' defaults."""
     return ProfileSettings(
         method=SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD),
         top_k=settings.RETRIEVAL_TOP_K,
@@ -82,8 +80,8 @@ def built_in_profile() -> ProfileSettings:
 def active_profile() -> NamedProfile:
     """Return the published version, or the built-in profile if there is none.
 
-    An unreadable version is replaced by the built-in profile with an ``error``, logged and counted. Raises:
-    SearchUnavailable if the database does not answer.
+    If it is unreadable, the built-in profile is returned with an ``error``. Raises: SearchUnavailable if the database
+    does not answer.
     """
     try:
         with connection.cursor() as cursor:
@@ -104,7 +102,6 @@ def active_profile() -> NamedProfile:
 
 
 def register_chooser(chooser: Chooser) -> None:
-    """Register a function that chooses a visitor's profile, once."""
     if chooser not in _choosers:
         _choosers.append(chooser)
 
@@ -112,8 +109,7 @@ def register_chooser(chooser: Chooser) -> None:
 def profile_for(subject: str) -> NamedProfile:
     """Return the first chooser's profile for the visitor, or else :func:`active_profile`.
 
-    Choosers are not called for an empty subject; a failing one is logged and skipped. Raises: SearchUnavailable if the
-    database does not answer.
+    Choosers need a subject; a failing one is logged and skipped. Raises: SearchUnavailable.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -182,9 +178,9 @@ def publish(
     *,
     override: str = "",
 ) -> Publication:
-    """Publish the version instead of the previous one, and return the record.
+    """Publish the version instead of the previous one.
 
-    If gates object, ``override`` must give the reason to publish anyway; it is recorded with the objections.
+    If gates object, ``override`` must give the reason to publish anyway, which is recorded.
 
     Raises: ImproperProfile if the version cannot be read, PublicationRefused if a gate objects.
     """
@@ -212,7 +208,6 @@ def publish(
 
 
 def withdraw() -> SearchProfileVersion | None:
-    """Withdraw and return the published version; the built-in profile applies again."""
     with transaction.atomic():
         _take_turns()
         version = published_version()

@@ -36,7 +36,7 @@ RETRIED_AFTER_SECONDS = 60.0
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
-    """A cross encoder, safe for threads and forks: each process opens its own session.
+    """A cross encoder, safe for threads and forks.
 
     ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's one output through its
     activation, by default a sigmoid. ``threads`` pairs are read at once, each in its own run, so that no score depends
@@ -60,7 +60,6 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)
@@ -117,8 +116,6 @@ class CrossEncoder(OpenedInProcess, Reranker):
 
 @dataclass(frozen=True, slots=True)
 class _PairRuntime:
-    """The open session of one process; ``inputs`` are the types of the model's inputs."""
-
     session: Any
     tokenizer: Tokenizer
     inputs: Mapping[str, type[np.signedinteger[Any]]]
@@ -145,7 +142,7 @@ class _PairRuntime:
 def _read(folder: Path) -> tuple[Path, int, bool]:
     """Return the ONNX file, the maximum of tokens, and whether the activation is a sigmoid.
 
-    The activation is chosen as sentence-transformers does for one label. Raises: ImproperlyConfigured.
+    sentence-transformers chooses the activation in the same way. Raises: ImproperlyConfigured.
     """
     try:
         export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)

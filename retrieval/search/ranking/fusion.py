@@ -71,8 +71,7 @@ def boost(
 ) -> list[Candidate]:
     """Return the candidates with boosts for their documents' metadata, best first.
 
-    ``metadata`` is by chunk id; a list in it matches by each member. If all scores are equal, a boost is added
-    unscaled.
+    ``metadata`` is by chunk id; a list matches by each member. Boosts are unscaled if all scores are equal.
     """
     unit = spread([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -80,22 +79,21 @@ def boost(
         earned = tuple(
             BoostScore(f"{each.key}={each.value}", each.weight * unit)
             for each in boosts
-            if _holds(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
+            if _has_value(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
         )
         score = math.fsum([chunk.score, *(each.contribution for each in earned)])
         boosted.append(replace(chunk, score=score, boosts=earned))
-    return _ordered(boosted)
+    return _order(boosted)
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
     """Return the candidates reordered by the reranker's scores, best first.
 
-    ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times weight
-    and spread of the fused scores; unjudged or lower candidates get the lowest judgement. Without a weight, the
-    judgement alone decides, and unjudged candidates are dropped.
+    A weighted judgement is z-scored, times weight and spread of the fused scores; candidates that are unjudged or below
+    ``rerank_depth`` get the lowest one. An unweighted judgement decides alone, and unjudged candidates are dropped.
     """
     if settings.rerank_weight is None:
-        return _reranked_alone(fused, settings, judged)
+        return _rerank_alone(fused, settings, judged)
     head = fused[: settings.rerank_depth]
     known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
@@ -113,10 +111,10 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
         )
         score = math.fsum([chunk.score, contribution])
         reranked.append(replace(chunk, score=score, rerank=opinion))
-    return _ordered(reranked)
+    return _order(reranked)
 
 
-def _reranked_alone(
+def _rerank_alone(
     fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]
 ) -> list[Candidate]:
     first, rest = [], []
@@ -134,19 +132,19 @@ def _reranked_alone(
             rest.append(replace(chunk, rerank=opinion, score=0.0, dropped=reason))
         else:
             first.append(replace(chunk, rerank=opinion, score=score))
-    return _ordered(first) + rest
+    return _order(first) + rest
 
 
-def _holds(found: object, wanted: object) -> bool:
+def _has_value(found: object, wanted: object) -> bool:
     return wanted in found if isinstance(found, list) else found == wanted and found is not None
 
 
-def _ordered(chunks: list[Candidate]) -> list[Candidate]:
+def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
-# If no candidate contains this share of the question's words, for example in another language, words are weaker
-# evidence: `zscore` then lowers BM25's weight in proportion (ADR 8).
+# Below this best share of the question's words, for example in another language, words are weaker evidence: `zscore`
+# lowers BM25's weight in proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
 
 # Retrievers' scores of candidates that their own lists may lack, by chunk id.
@@ -162,9 +160,8 @@ def fuse(
 ) -> list[Candidate]:
     """Return all listed candidates and ``others``, best first.
 
-    ``scores`` adds retrievers' scores of candidates that they did not return; only `zscore` and `adaptive` rank by
-    them. ``word_share`` is the largest share of the question's words in a candidate. If one retriever is missing, the
-    other's order is kept.
+    ``scores`` are of candidates that a retriever did not return; only `zscore` and `adaptive` rank by them.
+    ``word_share`` is the largest of all candidates. If one retriever is missing, the other's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -172,7 +169,7 @@ def fuse(
         for retriever, chunks in listed.items()
     }
     candidates = sorted({*others, *(chunk_id for chunks in listed.values() for chunk_id in chunks)})
-    worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
+    worth = {retriever: _compute_worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
     if plan.method is SearchMethod.ZSCORE and len(weights) > 1:
         weights[Retriever.LEXICAL] *= min(1.0, word_share / FULL_WORD_SHARE)
@@ -193,14 +190,14 @@ def fuse(
         bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, silent | said, bonus))
-    return _ordered(fused)
+    return _order(fused)
 
 
 def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
     """Merge several searches for one question into one list, best first.
 
-    A search is its text, weight and fused list; all lists have the same candidates. Score, bonus and contributions are
-    weighted sums. Ties are broken by chunk id.
+    A search is its text, weight and fused list; all lists have the same candidates. Scores are weighted sums; ties are
+    broken by chunk id.
 
     Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
     """
@@ -210,10 +207,10 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
             is_listed = any(score.rank for score in found.retrievers.values())
             score = SearchScore(query, rank if is_listed else None, found.score, weight)
             said[found.chunk_id].append((score, found))
-    return _ordered([_add(parts) for parts in said.values()])
+    return _order([_merge_results(parts) for parts in said.values()])
 
 
-def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
+def _merge_results(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
     """Merge the results for one chunk; ranks and scores come from its best search."""
     _, best = min(parts, key=lambda part: part[0].rank or math.inf)
     retrievers = {
@@ -231,10 +228,9 @@ def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
     return Candidate(best.chunk_id, total, retrievers, bonus, searches=tuple([said for said, _ in parts]))
 
 
-def _worth(
+def _compute_worth(
     plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
 ) -> dict[int, float]:
-    """Return the value of each chunk in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
             # Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank

@@ -35,9 +35,8 @@ AUTO = "auto"
 class HttpReranker(Reranker):
     """A reranker on a server, safe for threads and forks.
 
-    ``url`` is the server's base URL, or an address that ends in ``/rerank``. ``api`` "auto" is TEI's protocol if no
-    ``model`` is named, else Cohere's, which the others understand. Batches are sent in sequence. Scores are usually in
-    [0, 1].
+    ``url`` is the base URL, or ends in ``/rerank``. ``api`` "auto" is TEI's protocol without a ``model``, else
+    Cohere's, which the others understand. Scores are usually in [0, 1].
 
     Raises: ImproperlyConfigured for an unusable argument.
     """
@@ -81,7 +80,7 @@ class HttpReranker(Reranker):
         for start in range(0, len(texts), self._batch_size):
             # Servers refuse an empty text, and JSON a lone surrogate.
             batch = [well_formed(text) or " " for text in texts[start : start + self._batch_size]]
-            body = self._body(well_formed(query), batch)
+            body = self._build_body(well_formed(query), batch)
             try:
                 answer = self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
                 scores += self._read_scores(answer, len(batch))
@@ -89,14 +88,13 @@ class HttpReranker(Reranker):
                 raise RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {error}.") from None
         return scores
 
-    def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
+    def _build_body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
         if self._api == TEI:
             return {"query": query, "texts": texts, "raw_scores": False, "truncate": True}
         named = {"model": self.model} if self.model else {}
         return {"query": query, "documents": texts, "top_n": len(texts), **named, **EXTRAS[self._api]}
 
     def _read_scores(self, content: bytes, count: int) -> list[float]:
-        """Return the scores of ``count`` texts in order. Raises: ValueError with the reason."""
         try:
             answer = json.loads(content)
             rows, name = (answer, "score") if self._api == TEI else (answer["results"], "relevance_score")

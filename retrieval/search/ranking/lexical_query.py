@@ -16,17 +16,15 @@ from retrieval.search.understanding.vocabulary import Expansion, document_freque
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# Phrases match as in PostgreSQL: their lexemes follow each other within one field, a stop word is any word, and a
-# phrase of stop words requires no word. An identifier may be written whole or in parts (see
-# :func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``, ``mx9920w`` and ``MX 9920 W``, but not
-# ``MX-9902-W``. A phrase that is split between two passages is in neither.
+# Phrases match as in PostgreSQL: consecutive lexemes within one field, a stop word is any word, and a phrase of stop
+# words requires no word. Identifiers may be written whole or in parts (:func:`retrieval.text.terms.spellings`):
+# ``"MX-9920-W"`` finds ``MX-9920-W``, ``mx9920w`` and ``MX 9920 W``, but not ``MX-9902-W``.
 
 
 def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
     """Return the SQL condition for required phrases and excluded words, with parameters; may be empty.
 
-    It follows another condition, on ``chunk_id`` and ``document_id``. The planner may use the GIN index, or check rows
-    during a scan of the vector index.
+    It follows another condition, on ``chunk_id`` and ``document_id``. The planner may use the GIN index, or check rows.
     """
     collections = by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = constraint_tsqueries(question, list(collections))
@@ -45,7 +43,6 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
 
 
 def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
-    """Return for each configuration the tsquery that passages must match; may be empty."""
     demanded = [*question.phrases, *question.excluded]
     if not demanded:
         return dict.fromkeys(configurations, "")
@@ -68,10 +65,9 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
 
 
 # BM25's upper bound as a matching condition. A term's weight in a passage is below k1 + 1, so a passage's score is
-# below k1 + 1 times the idf sum of its terms. When ``depth`` passages are found, passages whose bound is below the
-# worst score can be skipped. The bound depends only on the terms that a passage contains: it is a formula of terms,
-# which the index answers without reading passages. The result is exact, except for lexemes whose hashes collide (see
-# :mod:`retrieval.text.terms`).
+# below k1 + 1 times the idf sum of its terms. Once ``depth`` passages are found, those with a bound below the worst
+# score can be skipped. The bound is a formula of terms, which the index answers without reading passages. The result is
+# exact, except for hash collisions (:mod:`retrieval.text.terms`).
 #
 # Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995
 # (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
@@ -89,8 +85,8 @@ MOST_TERMS = 20
 class Term:
     """A term of a question, or alternatives that count once.
 
-    ``notation`` is a tsquery; a match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit of
-    the matches. A ``common`` term alone makes no passage a candidate.
+    ``notation`` is a tsquery; a match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit. A
+    ``common`` term alone makes no passage a candidate.
     """
 
     notation: str
@@ -100,7 +96,7 @@ class Term:
 
 
 def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """Return the rarest uncommon terms that together match about ``passages``; at least one, if there is any."""
+    """Return the rarest uncommon terms that together match about ``passages``; at least one, if any."""
     chosen: list[Term] = []
     total = 0
     for term in sorted((term for term in terms if not term.common), key=lambda term: term.document_frequency):
@@ -112,15 +108,15 @@ def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def candidates(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for every passage that can reach ``threshold`` with an uncommon term; may be empty.
+    """Return a tsquery for all passages that can reach ``threshold`` with an uncommon term; may be empty.
 
-    It matches as few other passages as a formula of at most LARGEST_FORMULA terms can.
+    It matches few other passages, with at most LARGEST_FORMULA terms.
     """
-    # Falling bounds keep the formula small. Common terms come last, so that the terms before them decide on candidacy.
+    # Falling bounds keep the formula small. Common terms come last, because they do not decide on candidacy.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # The least significant terms are assumed to be in every passage until the formula is small enough. It then matches
-    # more passages, and still all necessary ones while those terms alone do not reach the threshold.
+    # The least significant terms count as present in every passage until the formula is small enough. It then matches
+    # more passages, and misses none while those terms alone do not reach the threshold.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
@@ -139,16 +135,15 @@ class _Formula:
     def __init__(self, terms: Sequence[Term]) -> None:
         self._terms = terms
         self._left = LARGEST_FORMULA
-        # The sum of the bounds from each place on.
         self._rest = [0.0] * (len(terms) + 1)
         for place in reversed(range(len(terms))):
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
     def needing(self, needed: float) -> str | None:
         """Return a formula for passages whose terms' bounds sum to ``needed`` or more; None if impossible."""
-        return self._from(0, needed, False)
+        return self._build_from(0, needed, False)
 
-    def _from(self, place: int, needed: float, is_candidate: bool) -> str | None:
+    def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
         """Return the formula for the terms from ``place`` on; "" if none is needed, None if impossible."""
         if is_candidate and needed <= 0:
             return ""
@@ -157,8 +152,8 @@ class _Formula:
         term = self._terms[place]
         if term.common and not is_candidate:
             return None
-        held = self._from(place + 1, needed - term.bound, True)
-        lacking = self._from(place + 1, needed, is_candidate)
+        held = self._build_from(place + 1, needed - term.bound, True)
+        lacking = self._build_from(place + 1, needed, is_candidate)
         if held is None or lacking == "":
             return lacking
         self._left -= 1
@@ -168,11 +163,11 @@ class _Formula:
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
 
-# A lexeme in a larger share of the passages scores, but makes no passage a candidate: reading half of the table would
-# cost more than all other lexemes together, and decide little.
+# A lexeme in a larger share of the passages makes no passage a candidate: reading half of the table would cost more
+# than all other lexemes together, and decide little.
 COMMON_SHARE = 0.5
-# An expansion with a lower weight, as a share of a word of one passage, is another word: corrected names weigh mostly
-# .64 to .87, words near a name that the documents lack .2 to .5.
+# An expansion with a lower weight, as a share of a word of one passage, is another word: mostly, corrected names weigh
+# .64 to .87, words near a missing name .2 to .5.
 NEARLY_THE_WORD = 0.58
 
 
@@ -180,11 +175,10 @@ NEARLY_THE_WORD = 0.58
 class LexicalQuery:
     """A question in one text-search configuration.
 
-    ``mixed`` collections also have passages in other configurations. ``idf`` maps the corpus's lexemes to weights > 0.
-    ``expansions`` maps typed words that the corpus lacks to similar words, nearest first. A passage must contain one of
-    the ``matching`` lexemes and meet ``constraint``, a tsquery. ``document_frequencies`` includes expansions. Stored
-    term weights are below ``largest_weight``. ``unknown`` counts missing lexemes without an expansion, of
-    ``unknown_weight`` each. ``unknown_words`` are typed words without a near expansion.
+    ``mixed`` collections also have other configurations. ``idf`` maps the corpus's lexemes to weights > 0.
+    ``expansions`` maps missing words to similar ones, nearest first. A passage must contain a ``matching`` lexeme and
+    meet ``constraint``, a tsquery. Stored term weights are below ``largest_weight``. ``unknown`` counts missing lexemes
+    without an expansion, of ``unknown_weight`` each; ``unknown_words`` have no near expansion.
     """
 
     configuration: str
@@ -227,22 +221,19 @@ class LexicalQuery:
         return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
-        """Return whether the chunk is in the collections and was analysed with this configuration."""
         pk = chunk.collection_id
         return pk in self.collections and (pk not in self.mixed or chunk.configuration == self.configuration)
 
     @property
     def weights(self) -> SparseVector:
-        """The inverse document frequencies at the lexemes' dimensions; the inner product with `bm25` is the score,
-        except for expansions: see :attr:`alternatives`.
-        """
+        """The idf weights at the lexemes' dimensions: their inner product with `bm25` is the unexpanded score."""
         return sparse(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The expansions' weights for each expanded word; the best inner product of each word adds to the score.
+        """The weights of each word's expansions; the best inner product of each word adds to the score.
 
-        A sum would be wrong: a passage about *valves* and *values* does not answer a question about *vavles* twice.
+        Not the sum: a passage about *valves* and *values* does not answer a question about *vavles* twice.
         """
         return [
             [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
@@ -251,7 +242,6 @@ class LexicalQuery:
 
     @property
     def worth(self) -> Mapping[str, float]:
-        """The weight of each lexeme that can match, expansions included."""
         worth = dict(self.idf)
         for expansions in self.expansions.values():
             for expansion in expansions:
@@ -268,9 +258,9 @@ def build_queries(
 ) -> list[LexicalQuery]:
     """Return one query for each text-search configuration; none if no lexeme is known or expanded.
 
-    Frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` expands words that no
-    collection contains, except quoted ones. Words that occur only in documents which one of the ``readers`` may not see
-    count as unknown, and are no expansions. Raises: InvalidQuery.
+    Frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` expands unquoted missing
+    words. Words only in documents that one of the ``readers`` may not see are missing too, and no expansions. Raises:
+    InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)

@@ -1,5 +1,3 @@
-"""BM25 over PostgreSQL's text search: ranking, scores, and matched words."""
-
 from __future__ import annotations
 
 import re
@@ -50,10 +48,9 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
 
 
 def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """Return for each passage the spans ``[start, end)`` of words whose lexeme is in ``terms``.
+    """Return each passage's spans ``[start, end)`` of words whose lexeme is in ``terms``.
 
-    ``texts`` are contents by chunk id. Words are reduced as in the passage's index. A deleted passage, or one without
-    terms, has no spans.
+    ``texts`` are contents by chunk id; words are reduced as in the index. Deleted passages have no spans.
     """
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
@@ -74,14 +71,14 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     }
 
 
-# PostgreSQL sends a `sparsevec` as width, number of terms, an unused word, places from 0, and weights.
+# A `sparsevec` in binary: width, number of terms, an unused word, places from 0, weights.
 _HEADER_BYTES = 12
-# The first look at the index reads about this many passages; each further look reads WIDER_LOOK times as many.
+# The first look at the index reads about this many passages, each further look WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# The GIN index must be used, even if half of the passages match: the planner would read the whole table, because it
-# ignores that search vectors are stored out of line, which took ten times as long. Plans are not cached, because the
-# number of matching rows differs by a factor of a thousand.
+# The GIN index must be used: the planner, which ignores that search vectors are stored out of line, would read the
+# whole table if half of the passages match, ten times as slowly. Plans are not cached, because the number of matching
+# rows differs by a factor of a thousand.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
@@ -124,12 +121,12 @@ class Bm25Ranker(Ranker):
         self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
-        """Return the best ``depth`` passages by BM25, with expansions of words that the documents lack.
+        """Return the best ``depth`` passages by BM25, with expansions of missing words.
 
         Empty if the documents contain no lexeme of the question. Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
-            rows = [row for query in self._queries for row in _best(query, self._filters, depth)]
+            rows = [row for query in self._queries for row in _find_best(query, self._filters, depth)]
         rows.sort(key=lambda row: (-row[1], row[0]))
         return Ranking(
             retriever=self.retriever,
@@ -197,7 +194,7 @@ class Bm25Ranker(Ranker):
         )
 
 
-def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
+def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
     """Return ids and scores of the best passages.
 
     Passages with rare terms are searched first, then all that may still be better.
@@ -207,7 +204,7 @@ def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple
     except EmptyResultSet:
         return []
     analysed, analysed_values = analysed_by(query.configuration, query.collections)
-    products, weights = _inner_products(query)
+    products, weights = _build_inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:
         rows = fetch(
@@ -239,8 +236,7 @@ def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple
             return rows if others < threshold * (1 - ROUNDING) else best(candidates(terms, threshold))
 
 
-def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
-    """Return the SQL of a chunk's negative score, and its parameters."""
+def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
     product = "(bm25 <#> %s::sparsevec)"
     parts, parameters = [product], [query.weights.to_text()]
     for alternatives in query.alternatives:
@@ -250,7 +246,6 @@ def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
 
 
 def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
-    """Return the expansions of each word that the documents lack, nearest first."""
     expanded: dict[str, tuple[str, ...]] = {}
     for query in queries:
         for typed, expansions in query.expansions.items():

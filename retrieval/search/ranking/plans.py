@@ -1,5 +1,3 @@
-"""The plan of one search: a profile's settings, adapted to the question."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Preferences for passages of a new subject, and for passages in the question's language. PURE.
 
-Both compare strengths of passages as answers: closeness plus the share of the question's words, as in
-:mod:`chat.answering.evidence`, where a sum of 1 is as likely to answer as not. A passage in another language shares no
-words with the question, so its closeness counts four times.
+Both compare strengths of passages as answers: closeness plus word share, as in :mod:`chat.answering.evidence`, where a
+sum of 1 is as likely to answer as not. A passage in another language shares no words, so its closeness counts four
+times.
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """The strengths of passages as answers to the question alone.
-
-    ``language`` is the question's. ``shares`` of its words and ``languages`` of documents are by chunk id.
-    """
+    """The strengths of passages as answers to the question alone; ``shares`` and ``languages`` are by chunk id."""
 
     calibration: Calibration
     language: str
@@ -70,8 +67,8 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``alone`` is its own ranking, ``joined`` the ranking with earlier questions. A question that begins with a
-    conjunction, or refers to earlier turns, is not independent.
+    ``joined`` is the ranking with earlier questions. Conjunctions at the start and words that refer to earlier turns
+    show that it is not.
     """
     words = _WORD.findall(question.casefold())
     if CONJUNCTIONS.intersection(words[:1]) or _POINTING.intersection(words) or words[-1:] == [_POINTING_AT_THE_END]:
@@ -85,8 +82,8 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     """Return the candidates with passable ones in the question's language before other languages.
 
     A passage is passable if it is close, and strong or closer than all passages in other languages, because it may use
-    other words than the question. Passages in other languages lose the lead of the best of them over the last passable
-    one. A passage with a boost, such as for a code, keeps its score.
+    other words than the question. Other languages lose the lead of their best passage over the last passable one. A
+    passage with a boost keeps its score.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
     closest = max(map(strengths.closeness, foreign), default=math.inf)
@@ -104,7 +101,8 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(
-        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked), key=_order
+        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
+        key=_build_sort_key,
     )
 
 
@@ -113,5 +111,5 @@ def _put_behind(candidate: Candidate, loss: float, strengths: Strengths) -> Cand
     return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
 
 
-def _order(candidate: Candidate) -> tuple[float, int]:
+def _build_sort_key(candidate: Candidate) -> tuple[float, int]:
     return -candidate.score, candidate.chunk_id

@@ -117,7 +117,7 @@ class Known:
 def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
     """Read the candidates' index data for ranking and explanation, once for all searches.
 
-    On failure the lists stay unchanged, and the traces in ``searches`` get an ``error``.
+    On failure the lists stay unchanged, and the traces get an ``error``.
     """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
@@ -141,10 +141,10 @@ def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [Known() for _ in searches]
-    return [_known(results, stored) for results in searches]
+    return [_collect_known(results, stored) for results in searches]
 
 
-def _known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
+def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
     scores: dict[Retriever, dict[int, float]] = {}
     matched: dict[int, tuple[str, ...]] = {}
     shares: dict[int, float] = {}

@@ -50,11 +50,11 @@ class VectorRanker(Ranker):
     def rank(self, depth: int) -> Ranking:
         """Return the ``depth`` nearest passages with cosines in [-1, 1]. Raises: RetrieverFailed."""
         query = self._query.to_text()
-        looked_at = depth * self._plan.settings.oversampling * _widening(passages_in(self._filters.collections))
+        looked_at = depth * self._plan.settings.oversampling * _compute_widening(passages_in(self._filters.collections))
         scan = scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
-                rows = self._nearest(query, depth)
+                rows = self._find_nearest(query, depth)
             except EmptyResultSet:  # no passage can pass the filter
                 rows = []
         ordered = sorted(((1.0 - distance, pk) for pk, distance in rows), key=lambda pair: (-pair[0], pair[1]))
@@ -63,7 +63,7 @@ class VectorRanker(Ranker):
             chunks=tuple(RankedChunk(pk, place, score) for place, (score, pk) in enumerate(ordered, start=1)),
         )
 
-    def _nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
+    def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
         embedder, collections = self._embedder, list(self._filters.collections)
         passing, values = document_condition(self._filters)
         meeting, demanded = chunk_condition(self._parsed, collections)
@@ -72,7 +72,7 @@ class VectorRanker(Ranker):
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
         )
         parameters = [collections, *values, *demanded]
-        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _are_few(source, parameters)):
+        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _has_few_rows(source, parameters)):
             distance, order = exact_distance(), "distance, chunk_id"
         else:
             distance, order = indexed_distance(embedder), "distance"
@@ -114,14 +114,14 @@ class VectorRanker(Ranker):
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 
-def _widening(passages: int) -> float:
+def _compute_widening(passages: int) -> float:
     """Return the factor for candidates: in a larger graph the same number finds fewer of the neighbours."""
     if passages <= WIDENED_FROM:
         return 1.0
     return 1 + max(0.0, math.log2(passages / count_vector_indexes() / WIDENED_FROM)) / 2
 
 
-def _are_few(source: str, parameters: list[object]) -> bool:
+def _has_few_rows(source: str, parameters: list[object]) -> bool:
     """Return whether comparing each remaining row is fast; the index would skip most rows."""
     ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
     return bool(number <= EXACT_UP_TO)

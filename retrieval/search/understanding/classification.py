@@ -1,15 +1,15 @@
 """The kind of a question, by patterns in English and Dutch. PURE.
 
-- comparison: weighs two or more things against each other, also functions or faults;
-- troubleshooting: something does not work: a symptom, an error message, an error code, a repair;
-- code: code, its syntax, an interface or command, or a program's identifier. Everyday nouns ("function of the liver",
-  "class action", "import duties") are code only beside a sign of programming;
+- comparison: weighs things against each other, also functions or faults;
+- troubleshooting: a symptom, an error message, an error code, a repair;
+- code: code, its syntax, an interface or command, an identifier. Everyday nouns ("function of the liver", "class
+  action", "import duties") are code only beside a sign of programming;
 - conceptual: explains what something is, why, or how it works, including programming's ideas;
 - default: facts, look-ups, steps, keywords, part numbers (they name a thing, not code).
 
-The first matching rule decides, most specific first: an error message with code is troubleshooting, and a comparison of
-two functions is a comparison. The rules were written on the tuning half of `query_classes.jsonl`; `docs/quality.md` has
-their accuracy on the other half. Classes and weights follow a published textbook-chatbot design.
+The first matching rule decides, most specific first. The rules were written on the tuning half of
+`query_classes.jsonl`; `docs/quality.md` has their accuracy on the other half. Classes and weights follow a published
+textbook-chatbot design.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import re
 
 from retrieval.types import Classification, QueryClass
 
-# Gaps are bounded (`.{0,60}`) and no repetition contains another that could match the same text, so that no hostile
-# question takes long. Words need word boundaries: "terror" is no "error".
+# Gaps are bounded (`.{0,60}`) and no repetition contains another that could match the same text: no hostile question
+# takes long. Words need word boundaries: "terror" is no "error".
 
 # These rules need the typed capitals, which distinguish identifiers and error messages from words.
 AS_TYPED = frozenset({"error message", "identifier"})

@@ -1,7 +1,7 @@
 """Reformulation by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio, ...).
 
 The model is asked only for follow-ups and long questions. If it fails, is late or writes an unusable query, the
-question stays unchanged, and the log, a metric and the reformulation's notice say so.
+question stays unchanged.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ModelReformulator:
             return Reformulation(question, changed=False, reason="", by=self._model.name)
         try:
             with self._breaker.call(ModelFailed):
-                answer = self._model.complete(_messages(question, history))
-            query = _usable(answer, question)
+                answer = self._model.complete(_build_messages(question, history))
+            query = _read_query(answer, question)
             if "://" in query and "://" not in question:
                 raise ModelFailed("The model wrote an address that nobody asked for.")
         except (Open, ModelFailed) as error:
@@ -68,7 +68,7 @@ class ModelReformulator:
         return Reformulation(query, query != question, reason, self._model.name, completed=bool(history and reason))
 
 
-def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
+def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
     """Return chat messages with the conversation fenced by a random mark, which its authors cannot guess."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
@@ -80,7 +80,7 @@ def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
     ]
 
 
-def _usable(answer: str, question: str) -> str:
+def _read_query(answer: str, question: str) -> str:
     """Return the model's query. Raises: ModelFailed if it is no query, or lacks words to keep."""
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
@@ -97,12 +97,10 @@ def _usable(answer: str, question: str) -> str:
 
 
 def _unwrap(query: str, question: str) -> str:
-    """Return the query without a label or surrounding marks, unless the question has the marks."""
     query = query.removeprefix(label.group()) if (label := _LABEL.match(query)) else query
     while len(query) > 2 and query[0] in _OPENING and query[-1] in _CLOSING and query not in question:
         within = query[1:-1].strip()
         if {query[0], query[-1]} & set(within.strip(query[0] + query[-1])):
-            # The query has several marked parts.
             break
         query = within
     return query

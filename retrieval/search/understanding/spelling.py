@@ -21,8 +21,6 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a whole quotation, or a punctuation mark, at ``question[start:end]``."""
-
     text: str
     start: int
     end: int
@@ -52,9 +50,9 @@ _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
     """Return whether ``typed`` is certainly ``meant`` with one typing error; both in lower case.
 
-    Two exchanged neighbours are certain; an extra or missing letter only if ``typed`` is no word of the language
-    (``is_no_word``); another letter never: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
-    Detection and Correction of Spelling Errors", CACM 1964.
+    Exchanged neighbours are certain; an extra or missing letter only if ``is_no_word`` (of the language); another
+    letter never: "grapes" is not "graves". Source: Damerau, "A Technique for Computer Detection and Correction of
+    Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -67,8 +65,8 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# An ordinary word that the documents lack gets suggestions only from this length on ("pasta" is not "past"), and so do
-# words two edits away.
+# Ordinary words that the documents lack get suggestions only from this length on ("pasta" is not "past"), as do words
+# two edits away.
 SHORTEST_ORDINARY = 7
 # The more frequent of two candidates is chosen if it occurs this many times as often.
 _FAR_MORE_FREQUENT = 5
@@ -111,8 +109,6 @@ class Vocabulary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A corrected question. ``replaced`` has pairs of typed text and replacement."""
-
     question: str
     replaced: tuple[tuple[str, str], ...]
 
@@ -125,29 +121,28 @@ class _Replacement:
 
 
 def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
-    """Return the question with certain misspellings corrected; None if there are none."""
-    replacements = _codes_rewritten(question, vocabulary)
-    for token in _unknown(question, vocabulary, replacements):
-        meant = _certainly_meant(token, question, vocabulary)
+    replacements = _rewrite_codes(question, vocabulary)
+    for token in _find_unknown(question, vocabulary, replacements):
+        meant = _find_certain(token, question, vocabulary)
         if meant:
             replacements.append(_Replacement(token.start, token.end, meant))
     if not replacements:
         return None
     replaced = tuple((question[each.start : each.end], each.text) for each in replacements)
-    return Correction(_with(question, replacements), replaced)
+    return Correction(_replace(question, replacements), replaced)
 
 
 def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return at most three alternatives of the searched question, for "did you mean"."""
-    certain = _codes_rewritten(question, vocabulary)
+    certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
-    for token in _unknown(question, vocabulary, certain):
+    for token in _find_unknown(question, vocabulary, certain):
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
         most_edits = 1 if len(token.text) < SHORTEST_ORDINARY else 2
         meant = [each.text for each in vocabulary.near(token.text) if each.edits <= most_edits]
-        offers.append([_Replacement(token.start, token.end, _in_case(token.text, text)) for text in meant])
-    for token in _codes(question):
+        offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
+    for token in _find_codes(question):
         code = _join(token.text)
         if not vocabulary.written([code]):
             near = vocabulary.codes_near(code)
@@ -155,13 +150,13 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     offers = [offer for offer in offers if offer]
     # The nearest word of each comes first, then the second nearest.
     questions = [
-        _with(question, [*certain, *(offer[min(place, len(offer) - 1)] for offer in offers)])
+        _replace(question, [*certain, *(offer[min(place, len(offer) - 1)] for offer in offers)])
         for place in range(MOST_SUGGESTIONS)
     ]
     return tuple(dict.fromkeys(questions)) if offers else ()
 
 
-def _certainly_meant(token: Token, question: str, vocabulary: Vocabulary) -> str:
+def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
     """Return the meant word; empty in doubt, and for names, because people and places have similar names."""
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
@@ -174,10 +169,10 @@ def _certainly_meant(token: Token, question: str, vocabulary: Vocabulary) -> str
     certain.sort(key=lambda each: -each.passages)
     if not certain or (len(certain) > 1 and certain[0].passages < _FAR_MORE_FREQUENT * certain[1].passages):
         return ""
-    return _in_case(token.text, certain[0].text)
+    return _match_case(token.text, certain[0].text)
 
 
-def _unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
+def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
     """Return the question's unquoted words that the documents lack."""
     words = [
         token
@@ -193,7 +188,7 @@ def _unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement
     return [token for token in words if token.lower in unknown]
 
 
-def _codes(question: str) -> list[Token]:
+def _find_codes(question: str) -> list[Token]:
     return [
         token
         for token in tokens_of(question)
@@ -201,7 +196,7 @@ def _codes(question: str) -> list[Token]:
     ]
 
 
-def _code_spans(question: str) -> dict[tuple[int, int], str]:
+def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
     """Return the letters and digits of spans that may be a code: one word, or neighbours ("mx 9920 w")."""
     tokens = tokens_of(question)
     spans: dict[tuple[int, int], str] = {}
@@ -216,11 +211,10 @@ def _code_spans(question: str) -> dict[tuple[int, int], str]:
     return spans
 
 
-def _codes_rewritten(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
-    """Return replacements for codes that the documents write differently."""
+def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
     if not any(character.isdigit() for character in question):
         return []
-    spans = _code_spans(question)
+    spans = _find_code_spans(question)
     written = vocabulary.written(sorted(set(spans.values()))) if spans else {}
     replacements: list[_Replacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
@@ -245,15 +239,14 @@ def _join(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
 
 
-def _in_case(typed: str, meant: str) -> str:
-    """Return ``meant`` with the typed capitals, or its own if it has inner ones."""
+def _match_case(typed: str, meant: str) -> str:
     if typed.isupper() and len(typed) > 1:
         return meant.upper()
     meant = meant.lower() if meant[1:].islower() else meant
     return meant[:1].upper() + meant[1:] if typed[:1].isupper() else meant
 
 
-def _with(question: str, replacements: Sequence[_Replacement]) -> str:
+def _replace(question: str, replacements: Sequence[_Replacement]) -> str:
     for each in sorted(replacements, key=lambda each: -each.start):
         question = question[: each.start] + each.text + question[each.end :]
     return question

@@ -1,11 +1,11 @@
 """Operators of a question: quoted phrases that must occur, and words that must not.
 
 ``"wet rotor" pump -valve`` asks for passages about pumps with the phrase *wet rotor* and without the word *valve*. Both
-are filters for all retrievers, and do not rank.
+are filters, and do not rank.
 
-In a sentence, quotation marks are no operator: ``What year was the author of "Speed of Sound" born?`` is answered by a
-passage that need not name the song. There, quoted words rank as others do, but are never corrected. As an operator they
-cost .04 nDCG@10 on a public set in which one question in seven quotes a title.
+In a sentence, quotation marks are no operator: the answer to ``What year was the author of "Speed of Sound" born?``
+need not name the song. Quoted words are still never corrected. As an operator they cost .04 nDCG@10 on a public set in
+which one question in seven quotes a title.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from retrieval.exceptions import InvalidQuery
 
 _CURLY = "“”„«»"
-# A quotation mark opens where no word ends and closes where no word begins: 3/4" and 1/2" are inches. An unpaired mark,
-# and a pair around blanks, are ordinary characters.
+# A quotation mark opens where no word ends and closes where no word begins: 3/4" and 1/2" are inches. Unpaired marks,
+# and pairs around blanks, are ordinary characters.
 _QUOTED = re.compile(
     r'(?:(?<!\S)(?P<minus>-)|(?<!\w))(?:"(?P<straight>[^"]*)"|[“„](?P<curly>[^“”„]*)[”“]|«(?P<angled>[^«»]*)»)(?!\w)'
 )
 # The word has two characters or more and begins with a letter: a minus before a number is a sign (-5), before one
-# letter an option (-v); quotes exclude those. The minus of MX-9920-W and both of --verbose do not start a word.
+# letter an option (-v). The minus of MX-9920-W and both of --verbose do not start a word.
 _EXCLUDED = re.compile(rf'(?<!\S)-(?P<word>[^\W\d_](?:[^\s"{_CURLY}]*[\w+#]))[.,;:!?]*')
 _WORD = re.compile(r"\w")
 # The beginning of an English or Dutch sentence, or the end of any.
@@ -41,9 +41,8 @@ _SENTENCE = re.compile(
 class ParsedQuestion:
     """The parts of a question.
 
-    ``text`` is for ranking: it includes phrases, without quotation marks and exclusions. ``unquoted`` has no
-    quotations: only these words may be misspelt. A passage must contain all ``phrases`` and none of ``excluded`` (words
-    or phrases).
+    ``text`` is for ranking: it includes phrases, without quotation marks and exclusions. Only words of ``unquoted`` may
+    be misspelt. A passage must contain all ``phrases`` and none of ``excluded`` (words or phrases).
     """
 
     text: str
@@ -67,7 +66,7 @@ def parse(question: str) -> ParsedQuestion:
     unquoted: list[str] = []
 
     def take(start: int, end: int) -> None:
-        # The pattern sees the whole question, so that the text before ``start`` decides whether a minus starts a word.
+        # The pattern sees the text before ``start``, which decides whether a minus starts a word.
         for match in _EXCLUDED.finditer(question, start, end):
             between = question[start : match.start()]
             excluded.append(match["word"])

@@ -50,25 +50,23 @@ def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt
 
     Shape (endings + 1, len(others)). Row j is also the number of edits between ``term`` and the others with its last j
     letters appended, because a shared ending adds no distance. Insertion, deletion, substitution and transposition of
-    neighbours count one each; no part is edited twice (optimal string alignment; Damerau, "A Technique for Computer
-    Detection and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings``
-    < len(term).
+    neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer Detection and Correction of
+    Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings`` < len(term).
     """
     terms = [term[: len(term) - ending] for ending in range(endings + 1)]
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
 
 
 # Expansion of unknown words follows Elasticsearch's fuzziness AUTO: edits depend on the length, the first letter must
-# match (prefix_length 1), and at most 50 words replace a word (max_expansions). The first letter makes it cheap: an
-# index finds the few thousand of 300,000 lexemes that begin alike and are about as long. Comparing all took many times
-# as long, and few misspellings are in the first letter.
+# match (prefix_length 1), and at most 50 words replace a word (max_expansions). An index on first letter and length
+# finds the few thousand of 300,000 lexemes that are alike; comparing all took many times as long, and few misspellings
+# change the first letter.
 #
-# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the word's lexeme is
-# compared with each candidate, and the typed word with each candidate plus the word's own ending, *hospit* + *al*, if
-# the candidate has that form. A mistake within the ending (*circulaton*) needs the first comparison.
+# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the lexeme is compared
+# with each candidate, and the typed word with each candidate plus the word's own ending, *hospit* + *al*, if the
+# candidate has that form.
 #
-# Only words of letters are expanded, and only into such words: a wrongly corrected part number or year is a wrong
-# answer. Quoted words are never expanded.
+# Only words of letters are expanded, into such words: a wrongly corrected part number or year is a wrong answer.
 
 MAX_EXPANSIONS = 50
 # The longest ending that stemming may have removed: "ness", "ment", "ings".
@@ -116,8 +114,8 @@ def unknown_terms(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the typed words that the documents lack, with their lexemes in each configuration.
 
-    A word is known if its lexeme in one configuration is ``known``, or is a stop word there: a Dutch word is not
-    misspelt English. At most MOST_TERMS, in text order.
+    A lexeme or stop word of any configuration is known: a Dutch word is not misspelt English. At most MOST_TERMS, in
+    text order.
     """
     lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
@@ -147,15 +145,15 @@ def expand(
 ) -> tuple[Expansion, ...]:
     """Return the lexemes of ``collections`` that may have been meant, nearest first.
 
-    Ties are broken by frequency, then alphabet; at most MAX_EXPANSIONS; none for a term that is short, long or not only
-    letters. The weight is the similarity times the idf of the most frequent expansion: with its own idf, the rarest,
-    often a misspelling in a document, would win (Lucene blends frequencies for this reason). Frequencies are summed
-    over all collections ``searched``, which contain ``passages``.
+    Ties are broken by frequency, then alphabet; none for a term that is short, long or not only letters. The weight is
+    the similarity times the idf of the most frequent expansion: with its own idf, the rarest, often a misspelling,
+    would win (Lucene blends frequencies for this reason). Frequencies are summed over ``searched``, which contain
+    ``passages``.
     """
     edits = allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
-    near = _near(typed.lower(), lexeme, edits, configuration, collections)
+    near = _find_near(typed.lower(), lexeme, edits, configuration, collections)
     frequencies = document_frequencies(near, searched, readers)
     kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
     kept = kept[:MAX_EXPANSIONS]
@@ -165,10 +163,9 @@ def expand(
     return tuple(Expansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
 
 
-def _near(
+def _find_near(
     typed: str, lexeme: str, edits: int, configuration: str, collections: Sequence[int]
 ) -> dict[str, tuple[int, float]]:
-    """Return edits and similarity of lexemes near the typed word or its lexeme."""
     endings = min(LONGEST_ENDING, len(typed) - 1)
     shortest = max(1, min(len(lexeme), len(typed) - endings) - edits)
     longest = max(len(lexeme), len(typed)) + edits
@@ -186,13 +183,13 @@ def _near(
         (candidates[place], typed[len(typed) - ending :] if ending else "", int(of_typed[ending, place]))
         for ending, place in np.argwhere((of_typed <= allowed) & (of_typed > 0))
     ]
-    for candidate, ending, distance in _real_forms(forms, configuration):
+    for candidate, ending, distance in _keep_real_forms(forms, configuration):
         rated = distance, similarity(typed, candidate + ending, distance)
         near[candidate] = min(near.get(candidate, rated), rated, key=lambda rating: (rating[0], -rating[1]))
     return {found: rating for found, rating in near.items() if found.isalpha()}
 
 
-def _real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> list[tuple[str, str, int]]:
+def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> list[tuple[str, str, int]]:
     """Return the forms (lexeme, ending, edits) that the configuration reduces to their lexeme."""
     if not forms:
         return []
@@ -280,7 +277,7 @@ class CollectionVocabulary:
             beginnings = [typed[:length] for length in range(max(SHORTEST_BEGINNING, len(typed) - 4), len(typed))]
             lexemes |= document_frequencies(beginnings, collections, self._readers).keys()
         written: Counter[str] = Counter()
-        for text in self._passages(sorted(lexemes)):
+        for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
         near: dict[str, NearWord] = {}
         # The most frequent spelling wins, because a capital may only begin a sentence.
@@ -291,7 +288,7 @@ class CollectionVocabulary:
 
     def written(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
         known = document_frequencies(codes, self._collections, self._readers)
-        return {code: ways for code in known if (ways := self._ways(code))}
+        return {code: ways for code in known if (ways := self._find_spellings(code))}
 
     def codes_near(self, code: str) -> list[str]:
         edits = allowed_edits(len(code))
@@ -301,17 +298,16 @@ class CollectionVocabulary:
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
         distances = edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
-        ways = [self._ways(each) for _, each in near[:MOST_CODES]]
+        ways = [self._find_spellings(each) for _, each in near[:MOST_CODES]]
         return [way[0] for way in ways if way]
 
-    def _ways(self, code: str) -> list[str]:
+    def _find_spellings(self, code: str) -> list[str]:
         written: Counter[str] = Counter()
-        for text in self._passages([code]):
+        for text in self._read_passages([code]):
             written.update(way for whole, way in identifiers(text) if whole == code)
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
-    def _passages(self, lexemes: Sequence[str]) -> list[str]:
-        """Return the indexed texts of a few passages for each lexeme."""
+    def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
         seen = chunks_seen(self._collections, self._readers).order_by()
         fields = ("document__title", "heading_path", "canonical_questions", "content")
         holding = (seen.filter(MatchesTsQuery("search_vector", quote(lexeme))) for lexeme in lexemes)
