@@ -1,5 +1,3 @@
-"""The database as a search uses it: deadlines, asynchronous commits, lost nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -57,14 +57,12 @@ class Leased(models.Model):
         return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
 
     def lock(self) -> Self:
-        """Return the current row, locked until the transaction ends. Raises: LeaseLost."""
         row = self.held().select_for_update(of=("self",), no_key=True).first()
         if row is None:
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
         return row
 
     def write(self, **values: Any) -> bool:
-        """Update the row; return False, without writing, if the lease was lost."""
         return bool(self.held().update(**values))
 
     @property
@@ -155,7 +153,6 @@ class Job(Leased):
 
     @classmethod
     def in_turn(cls) -> QuerySet[Self]:
-        """Return the startable rows that wait for no other row."""
         return cls.startable()
 
     @classmethod
@@ -242,7 +239,6 @@ def count_queued(queue: str) -> tuple[int, float]:
     return length, seconds
 
 
-# `sweep_all` sends it for leased rows that are not jobs of a worker.
 sweeping = Signal()
 
 SENT_WITHIN = timedelta(seconds=10)

@@ -7,7 +7,6 @@ from prometheus_client import Counter, Gauge
 
 
 def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
-    """Return a gauge whose last set value counts for all processes."""
     return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
 
 
@@ -18,7 +17,6 @@ def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
 
 
 def counter(name: str, documentation: str, **labels: Iterable[str]) -> Counter:
-    """Return a counter whose labels have only these values, started at 0."""
     made = Counter(name, documentation, list(labels))
     begin_at_zero(made, *labels.values())
     return made

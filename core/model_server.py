@@ -20,7 +20,6 @@ from core.http_client import bounded_client
 logger = logging.getLogger(__name__)
 
 
-# This many words in a row are a quotation.
 QUOTED_WORDS = 4
 LEFT_OUT = "(it quotes the request, which is left out here)"
 
@@ -57,7 +56,6 @@ def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
 
 
 def without_key(text: str, api_key: str) -> str:
-    """Return the text without the key, which servers quote in their complaints."""
     return text.replace(api_key, "[API key]") if api_key else text
 
 

@@ -9,8 +9,6 @@ SHORTEST_ESTIMATED_SECONDS = 15.0
 
 
 class ProgressBar:
-    """A progress bar on one line of a terminal; elsewhere a line now and then; invisible without ``output``."""
-
     def __init__(self, output: OutputWrapper | None) -> None:
         self._output = output
         self._is_terminal = output is not None and output.isatty()

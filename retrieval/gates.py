@@ -18,8 +18,6 @@ Publishable = SearchProfileVersion | Draft
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A sentence for an admin why a version should not be published; ``address`` is a page with details."""
-
     reason: str
     address: str = ""
 
@@ -44,7 +42,6 @@ GATES: list[Gate] = []
 
 
 def documents_are_guarded(collection: Collection) -> bool:
-    """Return whether a gate lets the collection's documents change only in drafts."""
     return any(gate.guards(collection) for gate in GATES)
 
 

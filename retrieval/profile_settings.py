@@ -49,7 +49,6 @@ SECTIONS = {
 
 
 def setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
-    """Return a dataclass field with its record; a callable makes the default."""
     how = {"default_factory": default} if callable(default) else {"default": default}
     return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
 
@@ -76,7 +75,6 @@ METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
     SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
     SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
 }
-# Methods with only one retriever.
 SINGLE_METHODS = frozenset({SearchMethod.LEXICAL, SearchMethod.VECTOR})
 
 

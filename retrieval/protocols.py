@@ -63,8 +63,6 @@ class Ranker(Protocol):
 
 
 class Reranker(Protocol):
-    """A second, closer judgement of a few candidates; a base class of its implementations."""
-
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Fetch and load what :meth:`score` needs; by default no work. Raises: RerankFailed."""
 
@@ -76,8 +74,6 @@ class Reranker(Protocol):
 
 
 class QueryReformulator(Protocol):
-    """A rewriter of questions for search, which uses the conversation."""
-
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
         """Return the question in words that can be searched alone; ``history`` has the oldest turn first.
 

@@ -48,7 +48,6 @@ class Passage:
 
     @property
     def page_name(self) -> str:
-        """For example "page 3", in English; empty without pages."""
         return f"{self.page_unit} {self.page}" if self.page else ""
 
 
@@ -70,7 +69,6 @@ class ContextBlock:
     blocks: tuple[Block, ...] = ()
 
     def passage_at(self, offset: int) -> Passage:
-        """Return the passage at this offset of the document; ``best`` if there is none."""
         if self.best.start <= offset < self.best.end:
             return self.best
         return next((passage for passage in self.passages if passage.start <= offset < passage.end), self.best)
@@ -78,8 +76,6 @@ class ContextBlock:
 
 @dataclass(frozen=True, slots=True)
 class AssembledContext:
-    """The context blocks in prompt order, with statistics of their selection."""
-
     blocks: tuple[ContextBlock, ...]
     statistics: Mapping[str, int]
 
@@ -92,8 +88,6 @@ if TYPE_CHECKING:
 
 
 class QueryClass(StrEnum):
-    """The kind of a question, which chooses the weights of the `adaptive` method."""
-
     CONCEPTUAL = "conceptual"
     CODE = "code"
     TROUBLESHOOTING = "troubleshooting"
@@ -273,7 +267,6 @@ class RetrieverScore:
     contribution: float = 0.0
 
 
-# The score of a retriever that was not asked or did not answer.
 SILENT = RetrieverScore()
 
 

@@ -74,7 +74,6 @@ _MAY_BEGIN_THOUGHT = re.compile(r"\A(?:a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?
 _LONGEST_CLOSING = 200
 
 LONGEST_CALL = 4_000
-# The site's prompt has this line above a source.
 _COPIED = re.compile(r"SOURCE \[\d+\][^\n]*\n(?=>)")
 _MAY_BE_COPIED = re.compile(r"S(?:O(?:U(?:R(?:C(?:E(?: (?:\[(?:\d+(?:\][^\n]*\n?)?)?)?)?)?)?)?)?)?\Z")
 _FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[^\n]*+\n\s*+")
@@ -219,7 +218,6 @@ class MachineryStream:
                 self._closing = _CLOSINGS[int(kind.removeprefix("opening"))]
             self._has_ended = kind == "end"
             rest = rest[len(tag.group()) :]
-            # Blanks between a thought and the reply belong to neither.
             rest = rest.lstrip() if kind == "alone" else rest
         self._held = rest
         return text if text or tag else None

@@ -44,8 +44,6 @@ LONGEST_EXCERPT = 160
 
 
 class DocumentFacts:
-    """Read-only fields of the page; their names are in ``readonly_fields``."""
-
     @admin.display(description=_("notice"))
     def not_read(self, document: Document) -> str:
         return document.notice or "-"

@@ -101,7 +101,6 @@ class ChunkAdmin(GuardedAdmin):
             return redirect("admin:retrieval_chunk_changelist")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
-        # The columns for search are large, and people do not read them.
         seen = super().get_queryset(request).filter(document__in=Document.objects.readable_by(request.user))
         return seen.defer("search_vector", "bm25")
 

@@ -108,7 +108,6 @@ class StandingsChangeList(ChangeList):
         standings = standings_of(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
-        # Copies of documents in drafts do not count.
         counts = {(origin, collection): number for origin, collection, number in numbers}
         for source in self.result_list:
             number = counts.get((source.pk, source.collection_id), 0)
@@ -189,7 +188,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # Changed settings are tried at once.
         obj.next_run_at = None
         save_source(obj)
         warn_of_removed_secret(request, obj)

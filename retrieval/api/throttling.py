@@ -16,7 +16,6 @@ from retrieval.models import RequestCount
 
 logger = logging.getLogger(__name__)
 
-# No window is longer.
 _FORGOTTEN_AFTER = timedelta(days=2)
 _COUNT = """
     INSERT INTO retrieval_requestcount AS counted (key, calls, since) VALUES (%(key)s, 1, %(now)s)

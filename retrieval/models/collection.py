@@ -49,8 +49,6 @@ CONFIGURATION_BY_CODE: dict[str, TextSearchConfiguration] = {
 
 
 class Visibility(models.TextChoices):
-    """The users who may ask a collection without a grant."""
-
     PUBLIC = "public", _("everybody")
     SIGNED_IN = "signed_in", _("everybody who has signed in")
     STAFF = "staff", _("staff")
@@ -84,7 +82,6 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return self._open_to(user, *CURATING)
 
     def granted_to(self, user: object, *roles: str) -> CollectionQuerySet:
-        """Return collections in which a grant gives ``user`` one of the roles."""
         granted = Q(draft=None) & _is_granted(user, *roles) | _is_granted(user, *roles, path="draft__collection__")
         return self._limit_to_key(user).filter(granted)
 
@@ -104,7 +101,6 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
     def in_service(self) -> CollectionQuerySet:
-        """Return the collections that are no draft's working copy."""
         return self.filter(draft=None)
 
 
@@ -125,8 +121,6 @@ def _open_to(user: Any, *roles: str, path: str = "") -> Q:
 
 
 class Collection(models.Model):
-    """Documents that are searched together."""
-
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in addresses and commands."))
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)

@@ -35,7 +35,6 @@ def readers_for(user: Any) -> tuple[Reader, ...]:
         return ()
     if not is_active(user):
         return (Reader(),)
-    # Staff without the permission curate only with a grant.
     is_curator = user.pk is not None and user.is_staff and user.has_perm("retrieval.change_document")
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
@@ -75,7 +74,6 @@ class RecognisedPage(models.Model):
 
     content_hash = models.CharField(max_length=64)
     number = models.PositiveIntegerField()
-    # The engine, its version and its languages.
     recipe = models.CharField(max_length=200)
     width = models.FloatField(default=0)
     height = models.FloatField(default=0)
@@ -135,7 +133,6 @@ class Document(Job):
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
     )
-    # The source that synchronises it; None for an upload.
     origin = models.ForeignKey(
         "retrieval.Source",
         models.SET_NULL,
@@ -176,7 +173,6 @@ class Document(Job):
     # [kind, first names, count] of the file's content that was not read.
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
-    # None for documents from a command or a source.
     added_by = user_key(_("added by"), blank=True, editable=False)
     review_on = models.DateField(
         _("review date"),

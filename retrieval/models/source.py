@@ -66,7 +66,6 @@ class Source(SecretHolder):
 
     @property
     def own_documents(self) -> models.QuerySet[Document]:
-        """The documents that came from this source, without copies in drafts."""
         return self.documents.filter(collection=self.collection_id)
 
 
@@ -102,7 +101,6 @@ class SourceRun(Job):
     details = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     finished_at = models.DateTimeField(_("ended"), null=True, blank=True)
-    # The time of all attempts, without the pauses between them.
     seconds = models.FloatField(_("seconds"), default=0)
 
     class Meta:
@@ -158,7 +156,6 @@ class SourceItem(models.Model):
     is_held = models.BooleanField(default=False)
 
     class Meta:
-        # A key may be longer than an index entry.
         constraints = [models.UniqueConstraint(F("source"), MD5("key"), name="one_item_per_key")]
 
     def __str__(self) -> str:

@@ -32,7 +32,6 @@ class Webhook(SecretHolder):
     secret = models.TextField(_("secret"), editable=False)
     events = ArrayField(models.CharField(max_length=40, choices=Event), verbose_name=_("events"))
     is_active = models.BooleanField(_("active"), default=True)
-    # Failed attempts in a row, of any delivery.
     failures = models.PositiveIntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
     paused_until = models.DateTimeField(_("paused until"), null=True, blank=True, editable=False)
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
@@ -62,8 +61,6 @@ class Webhook(SecretHolder):
 
 
 class WebhookDelivery(Job):
-    """One event for one address; ``response_status`` is the last attempt's."""
-
     class Status(models.TextChoices):
         WAITING = "waiting", _("waiting")
         RUNNING = "running", _("being sent")

@@ -22,7 +22,6 @@ Stretch = tuple[int, int, int, int]
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
 FARTHEST_PLACES = 20
-# A longer block stays incomplete.
 LARGEST_BLOCK_TOKENS = 1_500
 LARGEST_SECTION_TOKENS = 700
 
@@ -53,7 +52,6 @@ class _Surroundings:
             while at.start > start if step < 0 else at.end < end:
                 distance += 1
                 following = self._known.get((passage.document_id, passage.ordinal + step * distance))
-                # Only white space precedes the first passage and follows the last.
                 if following is None or following.end <= start or following.start >= end:
                     break
                 if distance == FARTHEST_PLACES:
@@ -64,7 +62,6 @@ class _Surroundings:
 
 
 def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
-    """Return the ranges of blocks that the passage cuts, except long ones; a row of records is a range."""
     return [
         (block.start, block.end)
         for block in passage.blocks
@@ -196,8 +193,6 @@ def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
 
 
 class _Chosen:
-    """The passages of the context by place; hits have a score."""
-
     def __init__(self, budget_tokens: int, blocks: int) -> None:
         self.passages: dict[Place, Passage] = {}
         self.score_of: dict[Place, float] = {}

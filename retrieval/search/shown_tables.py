@@ -76,7 +76,6 @@ def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passa
 
 
 def nearness_in(table: KnownTable) -> Nearness:
-    """Return a function that measures by embeddings how near a text is to columns of the table."""
     return partial(_measure_nearness, table)
 
 

@@ -40,8 +40,6 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverTrace:
-    """One retriever's part of a search. ``error`` is for engineers."""
-
     retriever: Retriever = field(metadata=json_name("leg"))
     status: StageStatus
     returned: int = 0
@@ -53,8 +51,6 @@ class RetrieverTrace:
 
 @dataclass(frozen=True, slots=True)
 class RerankTrace:
-    """The reranker's part of a search. ``error`` is for engineers."""
-
     reranker: str
     status: StageStatus
     judged: int

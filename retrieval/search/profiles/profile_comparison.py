@@ -62,8 +62,6 @@ class ComparedHit:
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """One profile's result; only ``profile`` and ``error`` if the search failed."""
-
     profile: NamedProfile
     error: str = ""
     trace: SearchTrace | None = None

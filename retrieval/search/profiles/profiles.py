@@ -159,7 +159,6 @@ def add_version(
     note: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> SearchProfileVersion:
-    """Save the profile's next version, unpublished."""
     with transaction.atomic():
         SearchProfile.objects.select_for_update().get(pk=profile.pk)
         last = profile.versions.aggregate(number=Max("number"))["number"] or 0

@@ -147,7 +147,6 @@ def _order(chunks: list[Candidate]) -> list[Candidate]:
 # lowers BM25's weight in proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
 
-# Retrievers' scores of candidates that their own lists may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
@@ -211,7 +210,6 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
 
 
 def _merge_results(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
-    """Merge the results for one chunk; ranks and scores come from its best search."""
     _, best = min(parts, key=lambda part: part[0].rank or math.inf)
     retrievers = {
         retriever: RetrieverScore(

@@ -1,5 +1,3 @@
-"""The lexical form of a question: lexemes and weights, required and excluded words, candidates."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

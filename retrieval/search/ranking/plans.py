@@ -9,8 +9,6 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """The parameters of one search. Each retriever returns ``depth`` chunks to fusion, the search ``top_k``."""
-
     settings: ProfileSettings
     weights: RetrieverWeights
     top_k: int

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from retrieval.index.closeness import Calibration
 
 PASSABLE, PASSABLE_CLOSENESS = 1.0, 0.5
-# Passages of lower rank are not shown, and displace no others.
 SHOWN = 8
 # A question begins a new subject if its best passage is stronger than STRONG, and by MUCH_STRONGER stronger than the
 # best one of the search with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).

@@ -24,7 +24,6 @@ from retrieval.types import Classification, QueryClass
 # These rules need the typed capitals, which distinguish identifiers and error messages from words.
 AS_TYPED = frozenset({"error message", "identifier"})
 
-# Product names that look like identifiers.
 _PRODUCT = (
     r"(?!(?:Java|Type)Script\b|(?:Git|Web)Hub\b|PayPal\b|YouTube\b|WhatsApp\b|LinkedIn\b|PowerPoint\b|WordPress\b"
     r"|SharePoint\b|OneDrive\b|OneNote\b|FaceTime\b|Mc[A-Z]|Mac[A-Z]|WiFi\b|BlueTooth\b)"

@@ -25,7 +25,6 @@ LONGEST_QUERY_CHARACTERS = 300
 # Longer questions are worth shortening, also without a conversation.
 LONG_QUESTION_WORDS = 25
 LONGEST_ANSWER_CHARACTERS = 600
-# Repeated failures pause the model.
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
 _LABEL = re.compile(r"(?:the )?(?:search )?query:\s*|zoekopdracht:\s*", re.IGNORECASE)

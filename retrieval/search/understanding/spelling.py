@@ -78,8 +78,6 @@ _SMALL_WORDS = frozenset("a an are at de en het in is of on op or the to van was
 
 @dataclass(frozen=True, slots=True)
 class NearWord:
-    """A document word similar to a typed one, in its usual spelling; ``passages`` counts read passages with it."""
-
     text: str
     edits: int
     passages: int
@@ -133,7 +131,6 @@ def correct(question: str, vocabulary: Vocabulary) -> Correction | None:
 
 
 def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return at most three alternatives of the searched question, for "did you mean"."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _find_unknown(question, vocabulary, certain):
@@ -173,7 +170,6 @@ def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
 
 
 def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
-    """Return the question's unquoted words that the documents lack."""
     words = [
         token
         for token in tokens_of(question)

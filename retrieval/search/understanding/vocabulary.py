@@ -69,7 +69,6 @@ def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt
 # Only words of letters are expanded, into such words: a wrongly corrected part number or year is a wrong answer.
 
 MAX_EXPANSIONS = 50
-# The longest ending that stemming may have removed: "ness", "ment", "ings".
 LONGEST_ENDING = 4
 # A question has few misspelt words; a pasted log has hundreds of unknown ones.
 MOST_TERMS = 8
@@ -81,7 +80,6 @@ def chunks_seen(collections: Sequence[int], readers: Sequence[Reader]) -> QueryS
 
 
 def keep_seen(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
-    """Return the lexemes that occur in passages which all of the readers may see."""
     named = sorted(lexemes)
     if not readers or not named:
         return set(named)
@@ -101,8 +99,6 @@ def keep_seen(lexemes: Iterable[str], collections: Sequence[int], readers: Seque
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A lexeme that replaces a term; :func:`expand` explains ``weight``, > 0."""
-
     lexeme: str
     edits: int
     document_frequency: int
