@@ -1,3 +1,5 @@
+"""Database access of a search: deadlines, asynchronous commits, lost nodes, prepared statements."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +14,11 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# A server crash may lose the last half second of these commits: leases, heartbeats, passing events, notes on what was
-# enqueued. Users' texts and finished answers wait for the disk.
-
-# A true condition for an UPDATE that is its own transaction, or its first statement. Citus refuses it on distributed
-# tables: use `not_waiting` there.
+# A true condition that makes the commit of its transaction not wait for the disk. It is for an UPDATE that is its own
+# transaction, or its first statement; Citus refuses it on distributed tables: use `not_waiting` there. A server crash may
+# lose the last half second of such commits: leases, heartbeats, passing events, notes on what was enqueued. Users' texts
+# and finished answers wait for the disk.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
-
-
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
