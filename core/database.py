@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# A true condition that makes the commit of its transaction not wait for the disk. It is for an UPDATE that is its own
-# transaction, or its first statement; Citus refuses it on distributed tables: use `not_waiting` there. A server crash may
-# lose the last half second of such commits: leases, heartbeats, passing events, notes on what was enqueued. Users' texts
-# and finished answers wait for the disk.
+# A true condition, after which the transaction's commit does not wait for the disk. It is for an UPDATE that is its own
+# transaction, or its first statement; Citus refuses it on distributed tables: use `not_waiting` there. A server crash
+# may lose the last half second of such commits: leases, heartbeats, passing events, notes on what was enqueued. Users'
+# texts and finished answers wait for the disk.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
