@@ -22,7 +22,7 @@ from chat.debugging.follow_up import documents_behind
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited
 from core.admin_base import ConditionFilter, NamedValuesFilter, PageAdmin, ReadOnlyAdmin, badge
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.admin.curated import CollectionFilter
@@ -39,12 +39,12 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         answer = getattr(opened, "answer", opened)
         conversation = getattr(answer, "conversation", answer)
         if isinstance(conversation, Conversation) and conversation.owner_id != request.user.pk:
-            tell("conversation.viewed", conversation)
+            record_event("conversation.viewed", conversation)
         return opened
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         response: HttpResponse = super().changelist_view(request, extra_context)
-        tell("conversation.listed")
+        record_event("conversation.listed")
         return response
 
 

@@ -1,5 +1,3 @@
-"""Base classes of admin pages, filters of their lists, and small pieces of their HTML."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter by a column's values, in which the empty value has a label too."""
+    """A filter by a column's values, with a label for the empty value."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -32,27 +30,25 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter by the objects that the rows visible to the user refer to."""
+    """A filter by related objects, limited to the objects of rows that the user can see."""
 
     def has_output(self) -> bool:
         return True
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows that the site writes and people only read."""
-
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     has_add_permission = has_delete_permission = has_change_permission
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Who could change the rows may apply the page's actions to them."""
+        """Return whether the user could change the rows."""
         return super().has_change_permission(request)
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows with texts of any collection: shown to superusers alone."""
+    """Rows with texts of any collection: only superusers see them."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -61,14 +57,11 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 
 class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """An admin with pages of its own, whose object page shows more than the object's fields."""
-
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Only for a new collection: addresses contain the short name of an existing one."""
+        """Return none for an existing object: addresses contain its short name."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """The context that the object page's template needs in addition to Django's."""
         return {}
 
     def render_change_form(
@@ -82,7 +75,6 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
     def render_page(
         self, request: HttpRequest, template: str, title: str, context: dict[str, Any], status: int | None = None
     ) -> TemplateResponse:
-        """Render a page that is not one of Django's own."""
         shared = {
             **self.admin_site.each_context(request),
             "title": title,
@@ -93,13 +85,13 @@ class PageAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the s
         return TemplateResponse(request, page, {**shared, **context}, status=status)
 
     def button_path(self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str) -> URLPattern:
-        """The URL pattern of a button: a POST by users with all of the permissions."""
+        """Return the URL pattern of a POST button for users with all the permissions."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter whose choices are conditions; ``conditions`` maps the value in the address to label and condition."""
+    """A filter by conditions; ``conditions`` maps the value in the address to label and condition."""
 
     conditions: dict[str, tuple[str | StrPromise, Q]]
 
@@ -112,7 +104,6 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
-    """A link to the admin's page of a row, or to the list of a model, ``narrowed`` by filters."""
     names = f"admin:{target._meta.app_label}_{target._meta.model_name}"
     if isinstance(target, Model):
         address = reverse(f"{names}_change", args=[target.pk])
@@ -122,12 +113,11 @@ def admin_link(target: Model | type[Model], label: object = None, **narrowed: ob
 
 
 def badge(status: str, label: object) -> SafeString:
-    """A status as a coloured label with its name."""
     return format_html('<span class="ragsite-status ragsite-status-{}">{}</span>', status, label)
 
 
 def job_badge(job: Any, label: object = None) -> SafeString:
-    """The status of a job; between attempts, the failed attempt is shown."""
+    """Return the badge of a job's status; between attempts, the failed attempt is shown."""
     if job.status == job.Status.QUEUED and job.error:
         return badge("failed", _t("failed, will be tried again"))
     return badge(job.status, label or job.get_status_display())
@@ -136,9 +126,7 @@ def job_badge(job: Any, label: object = None) -> SafeString:
 def count_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """The content of Django's page of a deletion, as counts: thousands of passages are not listed one by one, and no
-    permission is checked for each.
-    """
+    """Return counts for Django's deletion page, which would list and check thousands of passages."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

@@ -1,14 +1,14 @@
-"""A signal for events that the audit log keeps although they change no row of its models."""
+"""A signal for audit events that change no row of the audited models."""
 
 from __future__ import annotations
 
 from django.db.models import Model
 from django.dispatch import Signal
 
-# Sent with `action`, such as “conversation.viewed”, `subject` (a row, or None) and `details`.
+# Arguments: `action` (such as “conversation.viewed”), `subject` (a row or None), `details`.
 happened = Signal()
 
 
-def tell(action: str, subject: Model | None = None, **details: object) -> None:
-    """Say that something happened. ``details`` hold no text of documents, questions or answers."""
+def record_event(action: str, subject: Model | None = None, **details: object) -> None:
+    """Send an event to the audit log; ``details`` must not contain text of documents, questions or answers."""
     happened.send(sender=None, action=action, subject=subject, details=details)

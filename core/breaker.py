@@ -1,8 +1,7 @@
-"""Circuit breakers: a server that failed several times in a row is left alone for a while. PURE.
+"""Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row the breaker opens, and calls fail at once for ``seconds``. Then one trial call at a
-time goes through: its success closes the breaker, its failure opens it for as long again. A question that a part has
-failed once does not ask it again, so that it waits for it once at most, and counts as one failure.
+After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call at a time is allowed: its
+success closes the breaker, its failure opens it again. A question counts as one failure, and does not repeat the call.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -24,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# A trial whose result was never reported (its thread died) does not keep others from trying.
+# A trial blocks others only this long, in case its thread died.
 TRIAL_SECONDS = 120.0
 
 
@@ -35,11 +34,11 @@ class BreakerState(StrEnum):
 
 
 class Open(Exception):
-    """The part is not asked now. The sentence is for the operator."""
+    """The part is not called now; the message is for the operator."""
 
 
 class Breaker:
-    """Guards the calls of one ``part``. Shared by threads; each process has its own."""
+    """Guards the calls of one ``part``. Threads share it; each process has its own."""
 
     def __init__(
         self,
@@ -68,7 +67,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Ask for permission to call; report the result with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
+        """Allow a call, which must end with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
         question = deadline.current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
@@ -107,13 +106,13 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def left(self) -> None:
-        """The call ended with no result that concerns the part: the caller left, or its request was invalid."""
+        """End a call that says neither: the caller left, or its request was invalid."""
         with self._lock:
             self._trial_at = None
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """A call that failed when a ``failure`` comes out of it. Raises: Open."""
+        """Run a block as one call, which fails with ``failure``. Raises: Open."""
         self.enter()
         try:
             yield
@@ -130,5 +129,4 @@ _BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()
 
 
 def states() -> dict[str, BreakerState]:
-    """The state of each part that this process has a breaker for; a part that was never configured is missing."""
     return {part: breaker.state for part, breaker in sorted(_BREAKERS.items())}

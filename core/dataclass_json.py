@@ -1,7 +1,6 @@
-"""Dataclasses as JSON and back: one form for the API, the command line and what is stored. Imports no Django.
+"""Dataclasses as JSON and back, for the API, the command line and storage. Imports no Django.
 
-Fields hold JSON's own types, enums, tuples, mappings, dataclasses and None. A field is written under its
-own name unless :func:`json_name` gives it another.
+Fields contain JSON's own types, enums, tuples, mappings, dataclasses and None.
 """
 
 from __future__ import annotations
@@ -16,21 +15,18 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
-# Unlike any value of a field.
 _NOTHING = object()
 
 
-# For the metadata of a field that is left out while it has its default.
+# Metadata of a field that is left out while it has its default.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
 def json_name(name: str) -> Mapping[str, object]:
-    """The metadata of a field that has another name in JSON."""
     return {"name": name}
 
 
 def to_json(value: Any) -> Any:
-    """The value in JSON's types; a dataclass is an object of its fields."""
     kind = type(value)
     if kind in _JSON_TYPES:
         return value
@@ -49,21 +45,22 @@ def to_json(value: Any) -> Any:
 
 @functools.cache
 def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
-    """For a dataclass, each field's name, its name in JSON, and the value with which it is omitted; None for other
-    types. Cached: the explanation of a search has hundreds of small dataclasses.
+    """Return name, JSON name and omitted value of each field; None for types that are no dataclasses.
+
+    It is cached, because the explanation of a search has hundreds of small dataclasses.
     """
     if not isinstance(kind, type) or not is_dataclass(kind):
         return None
     return tuple(
-        (each.name, _name(each), each.default if each.metadata.get("omit_default") else _NOTHING)
+        (each.name, _find_json_name(each), each.default if each.metadata.get("omit_default") else _NOTHING)
         for each in fields(kind)
     )
 
 
 def from_json(kind: type[T], stored: Any) -> T:
-    """The dataclass that :func:`to_json` wrote. A missing field gets its default; an unknown one is ignored.
+    """Return what :func:`to_json` wrote; missing fields get defaults, unknown fields are ignored.
 
-    Raises: KeyError, TypeError or ValueError for a value that does not fit the dataclass.
+    Raises: KeyError, TypeError or ValueError for a value that does not fit.
     """
     read: T = _read(kind, stored)
     return read
@@ -78,7 +75,7 @@ def _read(kind: Any, stored: Any) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         return {_read(arguments[0], key): _read(arguments[1], content) for key, content in stored.items()}
     if isinstance(kind, type) and is_dataclass(kind):
-        hints, known = _hints(kind), {each.name: _name(each) for each in fields(kind)}
+        hints, known = _hints(kind), {each.name: _find_json_name(each) for each in fields(kind)}
         return kind(**{own: _read(hints[own], stored[name]) for own, name in known.items() if name in stored})
     return kind(stored) if isinstance(kind, type) and issubclass(kind, (Enum, int)) else stored
 
@@ -86,5 +83,5 @@ def _read(kind: Any, stored: Any) -> Any:
 _hints = functools.cache(get_type_hints)
 
 
-def _name(each: Field[Any]) -> str:
+def _find_json_name(each: Field[Any]) -> str:
     return each.metadata.get("name") or each.name

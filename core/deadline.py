@@ -1,7 +1,6 @@
-"""The time that is left for one question: set where its work begins, read by every part that waits. PURE.
+"""The time left for one question. PURE.
 
-A `contextvars.ContextVar` carries it: tasks and `sync_to_async` copy it by themselves, a thread pool does not
-(:class:`Stage` does).
+A `contextvars.ContextVar` carries it. Tasks and `sync_to_async` copy it, a thread pool only with :class:`Stage`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """``ends_at`` is a time of the monotonic clock. ``failed`` names the parts that have failed this question: it
-    asks none of them a second time.
-    """
+    """The end of a question by the monotonic clock; it does not call ``failed`` parts again."""
 
     ends_at: float
     failed: set[str] = field(default_factory=set)
@@ -33,7 +30,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def limit(seconds: float) -> Iterator[Deadline]:
-    """All that runs within has ``seconds``, or what an outer limit leaves of them."""
+    """Run a block with at most ``seconds``, or with the rest of an outer limit."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
     inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
@@ -45,28 +42,27 @@ def limit(seconds: float) -> Iterator[Deadline]:
 
 
 def current() -> Deadline | None:
-    """The deadline of this question; None outside a question."""
     return _current.get()
 
 
 def seconds_left(at_most: float) -> float:
-    """How long a part may take that has ``at_most`` seconds of its own; 0 when the question's time is over."""
+    """Return ``at_most`` seconds, or the question's remaining time if it is shorter; at least 0."""
     deadline = _current.get()
     return at_most if deadline is None else max(0.0, min(at_most, deadline.ends_at - time.monotonic()))
 
 
 class Stage(Generic[R]):
-    """A part of this question's work in a thread pool. Its time begins when a thread takes it up."""
+    """A part of a question's work in a thread pool. Its time begins when a thread starts it."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
         self._began_at = 0.0
-        # The context of this question, with its deadline, holds in the thread.
         self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:
-        """What the work returns, or raises. Raises: TimeoutError when it was not taken up within ``seconds``, or not
-        done within as many more.
+        """Return the work's result, or raise its error.
+
+        Raises: TimeoutError if it does not begin within ``seconds``, or does not end within ``seconds`` after that.
         """
         try:
             if not self._begun.wait(seconds):

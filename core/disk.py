@@ -1,7 +1,6 @@
-"""How much room the disks have, and what a full one looks like in the errors of others.
+"""Free space of the disks, and errors of a full one.
 
-PostgreSQL stops when it cannot write its log. So writing is refused while there is still a reserve, which keeps what is
-stored readable.
+Writing is refused below a reserve, because PostgreSQL stops, also for reading, when it cannot write its log.
 """
 
 from __future__ import annotations
@@ -33,14 +32,11 @@ _PGCODE = "53100"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is left on the disk that holds ``path``."""
-
     path: Path
     free_bytes: int
 
 
 def rooms() -> list[Room]:
-    """The disks that the site writes to, each once."""
     paths = [Path(settings.DATA_DIR), Path(settings.MEDIA_ROOT)]
     if settings.EMBEDDED_POSTGRES is not None:
         paths.append(settings.EMBEDDED_POSTGRES.cluster)
@@ -49,7 +45,7 @@ def rooms() -> list[Room]:
         try:
             device = path.stat().st_dev
         except FileNotFoundError:
-            continue  # made in the data directory by whoever writes there first
+            continue  # the first writer creates it in the data directory
         if device not in found:
             free = os.statvfs(path)
             found[device] = Room(path, free.f_bavail * free.f_frsize)
@@ -57,12 +53,10 @@ def rooms() -> list[Room]:
 
 
 def is_short() -> bool:
-    """Whether a disk has less room than the reserve."""
     return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in rooms())
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether a full disk caused the error, as the operating system or PostgreSQL tells it."""
     return any(
         isinstance(each, DiskFull)
         or getattr(each, "sqlstate", None) == _PGCODE
@@ -73,9 +67,9 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def saving() -> Iterator[None]:
-    """Raises: DiskFull before anything is done when the reserve is used up, and in place of errors of a full disk.
+    """Run a block that writes. Raises: DiskFull if the reserve is used up, or for errors of a full disk.
 
-    A database that is lost while the reserve is used up counts too: PostgreSQL stops when it cannot write its log.
+    A database that is lost below the reserve counts too.
     """
     if is_short():
         DISK_FULL.labels(reason="reserve").inc()

@@ -1,4 +1,4 @@
-"""Secrets at rest: encrypted with SECRET_KEY, and still read with the keys of SECRET_KEY_FALLBACKS."""
+"""Secrets at rest, encrypted with SECRET_KEY and readable with SECRET_KEY_FALLBACKS."""
 
 from __future__ import annotations
 
@@ -16,30 +16,29 @@ from core.exceptions import RagsiteError
 
 
 class SecretUnreadable(RagsiteError):
-    """None of the site's keys opens what was encrypted. For the admin who has to type it again."""
+    """No key of the site decrypts the secret. For the admin, who must type it again."""
 
 
 def encrypt(purpose: str, text: str) -> str:
-    """A token that only :func:`decrypt` with the same purpose opens."""
-    return _fernet(purpose).encrypt(text.encode()).decode()
+    return _build_fernet(purpose).encrypt(text.encode()).decode()
 
 
 def decrypt(purpose: str, token: str) -> str:
-    """Raises: SecretUnreadable."""
+    """Return the encrypted text. Raises: SecretUnreadable."""
     try:
-        return _fernet(purpose).decrypt(token.encode()).decode()
+        return _build_fernet(purpose).decrypt(token.encode()).decode()
     except InvalidToken:
         raise SecretUnreadable("It was encrypted with another SECRET_KEY: type it again.") from None
 
 
-def _fernet(purpose: str) -> MultiFernet:
+def _build_fernet(purpose: str) -> MultiFernet:
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     derived = [hashlib.sha256(f"ragsite.{purpose}:".encode() + force_bytes(key)).digest() for key in keys]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])
 
 
 def origin_of(address: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a web address; of another text, the text in place of the host."""
+    """Return scheme, host and port of a web address; other text is returned as the host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:
@@ -48,9 +47,9 @@ def origin_of(address: str) -> tuple[str, str, int | None]:
 
 
 class SecretHolder(models.Model):
-    """A row whose ``secret`` was given for one destination. Saving it with another destination removes the secret.
+    """A row whose ``secret`` is for one destination. Saving another destination removes the secret.
 
-    Only ``give_secret`` stores another secret, so that a request cannot write back one that was replaced meanwhile.
+    Only ``give_secret`` stores one, so that a request cannot write back a replaced secret.
     """
 
     SECRET_PURPOSE: str
@@ -73,7 +72,6 @@ class SecretHolder(models.Model):
 
     @property
     def destination(self) -> object:
-        """The server that the secret is for, and its protection on the way."""
         raise NotImplementedError
 
     def give_secret(self, text: str) -> None:

@@ -1,7 +1,6 @@
 """HTTP clients that connect only to allowed addresses and whose requests end in time.
 
-httpx bounds each read alone: a server that sends a byte now and then keeps a request open for as long as it likes.
-Here every read and write has only the time that `deadline.limit` leaves.
+httpx limits only single reads, so a slow server can keep a request open; here `deadline.limit` ends it.
 """
 
 from __future__ import annotations
@@ -22,34 +21,29 @@ from core import deadline
 
 @functools.cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Certificates for all HTTP clients of the process; reading them takes tens of milliseconds. `SSL_CERT_FILE` names
-    others.
-    """
+    """Return the process's certificates, which take tens of milliseconds to read; `SSL_CERT_FILE` overrides."""
     return httpx2.create_ssl_context()
 
 
-# A body is sent in pieces, each within the time that is left.
 _PIECE_BYTES = 4096
 
 Resolve = Callable[[str, int], Sequence[str]]
 
 
 def bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
-    """A client that connects to the addresses that ``resolve`` gives for a host and a port, and to no others; at every
-    connection, so at each redirect too. ``options`` are those of `httpx2.Client`.
+    """Return a client that connects only to the addresses from ``resolve``, also after redirects.
 
-    A request within `deadline.limit` that is late raises httpx2.TimeoutException.
+    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException when `deadline.limit` is over.
     """
     client = httpx2.Client(verify=trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # One of its own would switch off the proxies that the environment names.
+        # Replacing the transport itself would switch off the proxies that the environment names.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client
 
 
-def _within(timeout: float | None) -> float | None:
-    """How long may be waited now. Raises: httpcore2.ReadTimeout when it is over."""
+def _limit_timeout(timeout: float | None) -> float | None:
     left = deadline.seconds_left(math.inf)
     if left <= 0:
         raise httpcore2.ReadTimeout("The whole request took too long.")
@@ -72,7 +66,9 @@ class _BoundedBackend(httpcore2.NetworkBackend):
         failure: Exception | None = None
         for address in self._resolve(host, port):
             try:
-                stream = self._backend.connect_tcp(address, port, _within(timeout), local_address, socket_options)
+                stream = self._backend.connect_tcp(
+                    address, port, _limit_timeout(timeout), local_address, socket_options
+                )
                 return _BoundedStream(stream)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
@@ -84,11 +80,11 @@ class _BoundedStream(httpcore2.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _within(timeout))
+        return self._stream.read(max_bytes, _limit_timeout(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE_BYTES):
-            self._stream.write(buffer[start : start + _PIECE_BYTES], _within(timeout))
+            self._stream.write(buffer[start : start + _PIECE_BYTES], _limit_timeout(timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -96,16 +92,16 @@ class _BoundedStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _within(timeout)))
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _limit_timeout(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
 def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
-    """Return a client for coroutines, which connects only to the addresses that ``resolve`` returns; None allows all.
+    """Return an async client that connects only to the addresses from ``resolve``; None allows all.
 
-    ``options`` are those of `httpx2.AsyncClient`. A proxy that the environment names makes the connections itself.
+    A proxy from the environment makes its connections itself.
     """
     client = httpx2.AsyncClient(verify=trusted_certificates(), **options)
     if resolve is not None:
@@ -114,8 +110,6 @@ def async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
 
 
 class _CheckedBackend(httpcore2.AnyIOBackend):
-    """Connects only to the addresses that ``resolve`` returns."""
-
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
 

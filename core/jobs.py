@@ -1,6 +1,6 @@
-"""A row that is its own job: leased, kept alive by a heartbeat, tried again, and freed by the sweep.
+"""A row that is its own job: leased, kept by a heartbeat, retried, and freed by the sweep.
 
-No broker can lose or double it: the sweep enqueues what the broker forgot.
+The broker cannot lose a job: the sweep enqueues it again.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# The lease: the right to work on a row. One process has it at a time, and loses it when it falls silent.
-#
-# All times of leases are those of the database's clock: the clocks of machines differ.
+# Times of leases come from the database's clock, because the clocks of machines differ.
 
 
 class Leased(models.Model):
     """A row that one process works on at a time.
 
-    ``lease`` is the random token of the process that may write, ``heartbeat_at`` the time of its last sign of life, and
-    ``attempts`` how often the row was leased. An instance holds the lease that it had when it was loaded.
+    ``lease`` is the random token of the process that may write, ``heartbeat_at`` its last sign of life. An instance
+    keeps the lease that it was loaded with.
     """
 
-    # A process without a heartbeat for this long is taken to be dead.
+    # A process without a heartbeat for this long counts as dead.
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
 
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
@@ -52,27 +50,23 @@ class Leased(models.Model):
 
     @classmethod
     def is_silent(cls) -> Q:
-        """The condition that a row is leased to a process that is taken to be dead."""
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def held(self) -> QuerySet[Self]:
-        """The row while this lease holds; else no row."""
+        """Return the row while this instance's lease is valid; else no row."""
         return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
 
     def lock(self) -> Self:
-        """The row as it is now, locked until the transaction ends. Raises: LeaseLost."""
         row = self.held().select_for_update(of=("self",), no_key=True).first()
         if row is None:
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
         return row
 
     def write(self, **values: Any) -> bool:
-        """Update the row; False, and nothing is written, when the lease was lost."""
         return bool(self.held().update(**values))
 
     @property
     def job_name(self) -> str:
-        """The row in a log message."""
         return f"{self._meta.verbose_name_raw} {self.pk}"
 
 
@@ -80,10 +74,9 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """The row, if it is among ``rows``, leased to the caller and updated with ``values``.
+    """Lease the row and update it with ``values``; None if it is not free or not among ``rows``.
 
-    None when it is not among them, or leased to a process that is alive. One UPDATE decides: of two callers one
-    succeeds.
+    One UPDATE decides, so only one of two callers succeeds.
     """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
@@ -91,18 +84,12 @@ def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     return rows.filter(lease=lease).first() if taken else None
 
 
-# The heartbeat of a process that works on a leased row.
-
 HEARTBEAT_SECONDS = 5.0
 
 
 @contextmanager
 def heartbeat(job: Leased) -> Iterator[None]:
-    """Renews the lease again and again, from a thread of its own, until the block ends.
-
-    A lease that was lost is not renewed. When the database is away for a moment, the next heartbeat tries again; when
-    it stays away, the lease is lost and another process does the work.
-    """
+    """Run a block while a thread renews the lease; a long failure of the database loses the lease."""
     stop = threading.Event()
     held, name = job.held(), job.job_name
 
@@ -131,20 +118,17 @@ LONGEST_PAUSE = timedelta(hours=1)
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Longer after each attempt that failed."""
     factor: int = 3 ** min(attempts - 1, 10)
     return min(LONGEST_PAUSE, FIRST_PAUSE * factor)
 
 
 class Job(Leased):
-    """A row that a worker has to do something with: WAITING, RUNNING while a worker has its lease, then ended.
+    """A row that is work for a worker: WAITING, RUNNING while leased, then ended.
 
-    ``retry_at`` is the time before which no worker begins (None: at once), ``enqueued_at`` when the task was last sent
-    (None: not yet). While an attempt is still to come, ``error`` says why the last one failed. A concrete job has the
-    fields ``status`` and ``created_at``.
+    No worker begins before ``retry_at`` (None: at once); ``enqueued_at`` is when the task was last sent. Between
+    attempts ``error`` explains the last failure. A concrete job has ``status`` and ``created_at``.
     """
 
-    # The name of the Celery task that does the job of the given id.
     TASK: ClassVar[str]
     WAITING: ClassVar[Any]
     RUNNING: ClassVar[str]
@@ -161,22 +145,19 @@ class Job(Leased):
 
     @classmethod
     def unfinished(cls) -> QuerySet[Self]:
-        """The rows that wait for a worker or that one works on."""
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
 
     @classmethod
     def startable(cls) -> QuerySet[Self]:
-        """The rows that a worker could begin now."""
         return cls.unfinished().filter(is_due(), lease=None)
 
     @classmethod
     def in_turn(cls) -> QuerySet[Self]:
-        """Those of the rows that wait for no other row."""
         return cls.startable()
 
     @classmethod
     def restart_values(cls) -> dict[str, Any]:
-        """The values with which a job begins again. A worker that works on it loses its lease."""
+        """Return the values that restart a job; its present worker loses the lease."""
         return {
             "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
         }  # fmt: skip
@@ -186,21 +167,18 @@ class Job(Leased):
         return self.attempts >= self.MOST_ATTEMPTS
 
     def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
-        """Release the lease for another attempt after ``pause``, by default longer each time."""
         pause = pause_after(self.attempts) if pause is None else pause
         values = {"status": self.WAITING, "enqueued_at": None, **values}
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """As ``postpone``, for a reason that is not the job's own: this attempt does not count."""
+        """Postpone for a reason outside the job: this attempt does not count."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
-        """Release the lease for good."""
         return self.write(lease=None, status=status, error=error, retry_at=None, **values)
 
     def retry(self, error: str, pause: timedelta | None = None) -> None:
-        """Postpone the job; after the last attempt, end it as FAILED and leave it to the admin."""
         if self.is_last_attempt:
             logger.warning("%s failed: %s", self.job_name.capitalize(), error)
             self.end(self.FAILED, error)
@@ -208,17 +186,17 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """Take the lease from a dead worker. A job that kills its workers would do so for ever, and is ended."""
+        """Take the lease from a dead worker; a job that kills its workers ends after the last attempt."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """The condition that a worker may begin the job, or could have begun it some time ago."""
+    """Return the condition that the job is due, or was ``ago``."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send the task of each job; returns how many were sent. What the broker does not take, the sweep sends later."""
+    """Send the tasks and return their number; the sweep sends what the broker refuses."""
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -228,7 +206,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A job that a quick worker has tried and postponed meanwhile is not due: its next task has not been sent.
+        # A quick worker may have postponed the job: its next task is not sent yet.
         with not_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -236,18 +214,19 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """As ``enqueue``, after the transaction. The caller has saved its jobs by then, and hears of no error."""
+    """Enqueue after the transaction; errors are only logged, because the jobs are saved."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
 def send(task: str, pk: int) -> None:
-    """Send a task by its name, so that the modules that enqueue do not import those that do the work."""
+    """Send a task by name, without importing the module that does the work."""
     current_app.send_task(task, (pk,))
 
 
 def count_queued(queue: str) -> tuple[int, float]:
-    """How many tasks are in the broker's queue, without those that a worker has, and the age of the oldest in seconds;
-    0 where the broker does not say it. Raises: DatabaseError, and the broker's errors.
+    """Return the number of tasks in the queue, without workers' ones, and the oldest one's age in seconds.
+
+    The age is 0 if unknown. Raises: DatabaseError and the broker's errors.
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):
         with current_app.connection_for_write() as link:
@@ -260,53 +239,42 @@ def count_queued(queue: str) -> tuple[int, float]:
     return length, seconds
 
 
-# The sweep: jobs of dead workers are freed, and jobs without a task are enqueued.
-
-# Sent by `sweep_all`, for leased rows that are not jobs of a worker.
 sweeping = Signal()
 
-# A row younger than this is just being enqueued by the process that saved it.
 SENT_WITHIN = timedelta(seconds=10)
-# A task that no worker began within this time is sent again, if the broker lost it.
+# A task that no worker began within this time may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
 MOST_AT_ONCE = 500
 
 
-def _outages() -> tuple[type[BaseException], ...]:
-    """The errors of a database or a broker that is away."""
+def _list_outage_errors() -> tuple[type[BaseException], ...]:
     return (DatabaseError, *current_app.connection_for_write().connection_errors)
 
 
 def sweep_all() -> None:
-    """Sweep every kind of job. A kind that fails does not stop the others."""
     for model in apps.get_models():
         if issubclass(model, Job):
             try:
                 sweep(model)
-            except _outages():
+            except _list_outage_errors():
                 logger.exception("The jobs of %s were not swept.", model.__name__)
     sweeping.send_robust(sender=None)
 
 
 def sweep(model: type[Job]) -> int:
-    """Free every job whose worker is silent, and enqueue every one that waits without a task.
-
-    Returns how many were enqueued.
-    """
+    """Free jobs of silent workers, enqueue jobs without a task, and return how many were enqueued."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
-        # A row that is locked belongs to a worker that is alive: it saves its result.
+        # A locked row belongs to a live worker that saves its result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
-    waiting = [*_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
+    waiting = [*_find_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
     return enqueue(model, waiting[:MOST_AT_ONCE])
 
 
-def _lost(model: type[Job]) -> list[int]:
-    """The ids of rows whose task was sent and is no longer in the broker: of a queue, the tasks that were sent last are
-    still there.
-    """
+def _find_lost(model: type[Job]) -> list[int]:
+    """Return the ids of rows whose task is lost: a queue still contains the tasks sent last."""
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():

@@ -1,8 +1,4 @@
-"""The limits of an API key on the rights of its user.
-
-Authentication with a key sets a :class:`KeyLimits` as ``key_limits`` of the request's user. Every decision on rights
-takes it into account.
-"""
+"""The limits that an API key puts on its user's rights; authentication stores them as ``user.key_limits``."""
 
 from __future__ import annotations
 
@@ -29,17 +25,16 @@ _PERMISSIONS: dict[str, frozenset[Scope]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """``key`` is the key's public part. ``collections`` are the only ones it reaches; None: all of the user's."""
+    """The limits of one key. ``key`` is its public part; ``collections`` None means all of the user's."""
 
     key: str
     scopes: frozenset[Scope]
     collections: frozenset[int] | None = None
 
     def permit(self, permission: str) -> bool:
-        """Whether the user's permission may be used with the key.
+        """Return whether the key may use the user's permission.
 
-        What concerns the site as a whole, such as reading everybody's answers, takes a key without a list of
-        collections.
+        Permissions for the whole site, such as reading all answers, need a key without a list of collections.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True
@@ -47,7 +42,7 @@ class KeyLimits:
 
 
 def limits_of(user: AnyUser) -> KeyLimits | None:
-    """The limits of the key that the request came with; None for a person, and for a user whom a key does not limit."""
+    """Return the limits of the request's key; None for a person or an unlimited key."""
     limits: KeyLimits | None = getattr(user, "key_limits", None)
     return limits
 

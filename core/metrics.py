@@ -1,5 +1,3 @@
-"""Counters that /metrics shows."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -9,20 +7,16 @@ from prometheus_client import Counter, Gauge
 
 
 def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
-    """What is the same whichever process of the site looks: the value that was set last counts for all of them."""
     return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
 
 
 def begin_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Show the counter from the start for these values of its labels: ``increase()`` does not see a first event that
-    also is the first sample.
-    """
+    """Start the counter at 0 for these label values: ``increase()`` misses an event that is the first sample."""
     for labels in product(*values):
         counter.labels(*labels)
 
 
 def counter(name: str, documentation: str, **labels: Iterable[str]) -> Counter:
-    """A counter whose labels have these values, and no others."""
     made = Counter(name, documentation, list(labels))
     begin_at_zero(made, *labels.values())
     return made

@@ -1,4 +1,4 @@
-"""Requests to model servers, bounded in time and size; no message contains the key."""
+"""Requests to model servers, limited in time and size; no message contains the key."""
 
 from __future__ import annotations
 
@@ -19,40 +19,36 @@ from core.http_client import bounded_client
 
 logger = logging.getLogger(__name__)
 
-# What a server says of a request, as it may be logged and shown: not what it was sent.
 
-# So many words in a row are a quotation; fewer are the language's own.
 QUOTED_WORDS = 4
 LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
 def without_request(said: str, body: Any) -> str:
-    """``said``, the server's message; LEFT_OUT if it repeats words of ``body``, the JSON sent, which contains users'
-    texts.
-    """
-    sent = " ".join(_words(" ".join(_texts(body))))
-    words = _words(said)
+    """Return the server's message; LEFT_OUT if it repeats words of ``body``, which contains users' texts."""
+    sent = " ".join(_split_words(" ".join(_iterate_texts(body))))
+    words = _split_words(said)
     runs = (" ".join(words[at : at + QUOTED_WORDS]) for at in range(len(words) - QUOTED_WORDS + 1))
     return LEFT_OUT if any(run in sent for run in runs) else said
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _texts(body: Any) -> Iterator[str]:
+def _iterate_texts(body: Any) -> Iterator[str]:
     if isinstance(body, str):
         yield body
     elif isinstance(body, dict | list | tuple):
         for each in body.values() if isinstance(body, dict) else body:
-            yield from _texts(each)
+            yield from _iterate_texts(each)
 
 
 QUOTED_CHARACTERS = 200
 
 
 def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """The status and, unless it is about the key or quotes ``body``, what the server says; as part of a sentence."""
+    """Return status and message as part of a sentence, without the key or parts of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = without_request(without_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
@@ -60,21 +56,20 @@ def refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
 
 
 def without_key(text: str, api_key: str) -> str:
-    """``text`` as it may be logged: servers quote keys in their complaints."""
     return text.replace(api_key, "[API key]") if api_key else text
 
 
-# What a server says that may answer in a moment.
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """The server sent more than any answer can be; the text is for the operator."""
+    """The answer is too long; the message is for the operator."""
 
 
 class ServerFailed(Exception):
-    """The server gave no answer that can be used; the text says why, as part of a sentence for the operator. ``status``
-    is that of a request that the server refused for good, else 0.
+    """No usable answer; the message is part of a sentence for the operator.
+
+    ``status`` is set if the server refused the request for good, else 0.
     """
 
     def __init__(self, problem: str, status: int = 0) -> None:
@@ -83,33 +78,33 @@ class ServerFailed(Exception):
 
 
 class ServerLate(ServerFailed):
-    """The time was over before the server had answered."""
+    """The server did not answer in time."""
 
 
 class ModelServer:
-    """A server under one address. Instances may be shared by threads and survive a fork.
+    """A server at one address, safe for threads and forks.
 
-    Raises: ValueError, with a sentence about ``name``'s key, for one that no header can carry.
+    Raises: ValueError, with ``name``, if no header can contain the key.
     """
 
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The HTTP library would quote the header, and with it the key, in its complaint.
+        # The HTTP library would quote the header, and so the key, in its message.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
 
     def post(self, body: dict[str, Any], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
-        """Status, headers and content of one answer. ``ends_at`` is in the seconds of ``time.monotonic()``.
+        """Return status, headers and content; ``ends_at`` is by the monotonic clock.
 
-        Raises: httpx2.TimeoutException when it is late, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
+        Raises: httpx2.TimeoutException, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
         """
         content = bytearray()
         remaining = max(0.0, ends_at - time.monotonic())
         with (
             deadline.limit(remaining),
-            self._opened().stream("POST", self.url, json=body, timeout=remaining) as response,
+            self._open_client().stream("POST", self.url, json=body, timeout=remaining) as response,
         ):
             for piece in response.iter_bytes():
                 content += piece
@@ -128,10 +123,9 @@ class ModelServer:
         longest_pause_seconds: float = math.inf,
         attempt_seconds: float = math.inf,
     ) -> bytes:
-        """The content of an answer with status 200.
+        """Return the content of an answer with status 200. Raises: ServerFailed, ServerLate.
 
-        With several ``attempts``, a server that is away or busy is asked again while there is time, after pauses that
-        double and are at least as long as it asks. Raises: ServerFailed, ServerLate.
+        A busy or unreachable server gets several ``attempts``, after doubling pauses that respect Retry-After.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -161,8 +155,8 @@ class ModelServer:
             time.sleep(pause)
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
-    def _opened(self) -> httpx2.Client:
-        """This process's client: connections cannot be shared with the parent of a fork."""
+    def _open_client(self) -> httpx2.Client:
+        """Return this process's client: a fork cannot share its parent's connections."""
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
@@ -172,7 +166,7 @@ class ModelServer:
 
 
 def parsed_url(address: str) -> httpx2.URL:
-    """The address as a URL; an empty URL if it is no http or https address with a host."""
+    """Return the URL; an empty URL if the address is no http(s) address with a host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:
@@ -181,6 +175,6 @@ def parsed_url(address: str) -> httpx2.URL:
 
 
 def retry_after_seconds(headers: httpx2.Headers) -> float:
-    """What the server asks to wait; 0 when it does not say, or says it as a date."""
+    """Return the seconds of Retry-After; 0 if it is missing or a date."""
     asked = headers.get("Retry-After", "")
     return float(asked) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", asked) else 0.0

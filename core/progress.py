@@ -1,5 +1,3 @@
-"""A progress bar for the terminal."""
-
 from __future__ import annotations
 
 import time
@@ -11,10 +9,7 @@ SHORTEST_ESTIMATED_SECONDS = 15.0
 
 
 class ProgressBar:
-    """What is being done and how far it is, on one line of a terminal; elsewhere a line now and then."""
-
     def __init__(self, output: OutputWrapper | None) -> None:
-        """Without an ``output`` nothing is shown."""
         self._output = output
         self._is_terminal = output is not None and output.isatty()
         self._last = 0.0
@@ -23,7 +18,6 @@ class ProgressBar:
         self._began = (0.0, 0)
 
     def show(self, what: str, done: int, total: int, task: str = "") -> None:
-        """``task`` names what the numbers count, where ``what`` changes with every one of them."""
         now = time.monotonic()
         if (task or what) != self._task:
             self._task, self._began = task or what, (now, done)
@@ -31,7 +25,7 @@ class ProgressBar:
             return
         self._last = now
         filled = WIDTH * done // total
-        line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {what} {done} of {total}{self._time_left(now, done, total)}"
+        line = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {what} {done} of {total}{self._format_eta(now, done, total)}"
         if self._is_terminal:
             self._output.write(f"\r{line:<{self._width}}", ending="")
             self._width = len(line)
@@ -39,8 +33,7 @@ class ProgressBar:
             self._output.write(line)
         self._output.flush()
 
-    def _time_left(self, now: float, done: int, total: int) -> str:
-        """How long it will take still at the pace so far; empty while that is not known, or nobody waits for it."""
+    def _format_eta(self, now: float, done: int, total: int) -> str:
         began, first = self._began
         if done <= first or now - began < SHORTEST_ESTIMATED_SECONDS:
             return ""

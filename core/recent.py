@@ -1,5 +1,3 @@
-"""Caches: bounded ones in the memory of a process, and their files."""
-
 from __future__ import annotations
 
 import contextlib
@@ -15,8 +13,6 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """The values used last, at most ``size``, shared by threads."""
-
     def __init__(self, size: int) -> None:
         self._size = size
         self._kept: OrderedDict[K, V] = OrderedDict()
@@ -40,14 +36,14 @@ class Recent(Generic[K, V]):
             self._kept.clear()
 
 
-# A file that is still not whole after so long belongs to a process that was killed.
+# An older partial file belongs to a killed process.
 ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put the complete file at its path in one step: a reader sees it whole or not at all. Raises: OSError.
+    """Write the file in one step: readers see all or none. Raises: OSError.
 
-    What a killed process left of it is removed by a later call.
+    Partial files of killed processes are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{path.name}.*"):

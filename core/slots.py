@@ -1,4 +1,4 @@
-"""Turns that all processes of a web server take together. PURE."""
+"""Slots that all processes of a web server share. PURE."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ LOOK_SECONDS = 0.02
 
 
 class FileLock:
-    """A lock between processes that are forked after it is made; the kernel opens it when its holder is killed. Threads
-    of one process do not exclude each other.
+    """A lock between processes that are forked later, not between threads of one process.
+
+    The kernel releases it when its process is killed.
     """
 
     def __init__(self) -> None:
@@ -42,14 +43,14 @@ class FileLock:
 
 
 class Slots:
-    """At most ``number`` are held at once, by all threads of this process and of those forked after this was made."""
+    """At most ``number`` slots, shared by threads and by processes forked later."""
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]
 
     @contextlib.contextmanager
     def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
-        """Hold one. ``may_wait`` is asked again and again, with the seconds so far. Raises: TimeoutError."""
+        """Run a block in a slot. Raises: TimeoutError when ``may_wait(seconds so far)`` is false."""
         started = time.monotonic()
         while (held := self._try()) is None:
             if not may_wait(time.monotonic() - started):

@@ -13,7 +13,7 @@ from core.database import give_connections_back
 # A search takes processor time and a database connection; waiting for a model takes neither.
 SEARCHES_AT_ONCE = 4
 _SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
-# Records have their own pool, so that no heartbeat waits behind the searches of a hundred questions.
+# Records have their own pool, so that no heartbeat waits behind a hundred searches.
 _RECORDS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
 
 P = ParamSpec("P")
@@ -21,12 +21,10 @@ R = TypeVar("R")
 
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return the result of ``function``, called in one of the few threads that search."""
     return await _run(_SEARCHES, function, *args, **kwargs)
 
 
 async def in_database(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return the result of ``function``, called in one of the threads that read and store records."""
     return await _run(_RECORDS, function, *args, **kwargs)
 
 
@@ -35,7 +33,7 @@ async def _run(threads: ThreadPoolExecutor, function: Callable[P, R], *args: P.a
         try:
             return function(*args, **kwargs)
         finally:
-            # A pool keeps its threads, and a thread keeps its connection, until it is given back.
+            # A pool's thread would otherwise keep its connection.
             give_connections_back()
 
     return await sync_to_async(call, thread_sensitive=False, executor=threads)()

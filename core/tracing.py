@@ -1,9 +1,7 @@
-"""Spans of OpenTelemetry, where the site has switched it on; otherwise nothing happens. PURE.
+"""OpenTelemetry spans, if `ragsite.operations.telemetry` switches them on. PURE.
 
-`ragsite.operations.telemetry` switches it on.
-
-An attribute holds a name or a number, never a text of a document, a question or an answer. Nor does a span hold an
-error's message, which may quote one; its class is enough.
+Attributes are names or numbers, never text of documents, questions or answers; a span has an error's class, because its
+message may quote such text.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ Attribute = str | int | float | bool
 
 
 class Spans(Protocol):
-    """``begin`` makes a child of the current span; ``enter`` makes it the current one, and returns what undoes that."""
+    """``begin`` makes a child of the current span; ``enter`` makes it current and returns an undo token."""
 
     def begin(self, name: str, attributes: dict[str, Attribute]) -> Any: ...
 
@@ -33,17 +31,17 @@ class Spans(Protocol):
 _spans: Spans | None = None
 
 
-def use(spans: Spans | None) -> None:
-    """From now on; None: nothing happens again."""
+def set_span_backend(spans: Spans | None) -> None:
+    """Set the span backend. None turns tracing off."""
     global _spans
     _spans = spans
 
 
 @contextmanager
 def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iterator[None]:
-    """A span around a block, or a function that it decorates.
+    """Run a block, or a decorated function, in a span.
 
-    An asynchronous generator takes ``is_current=False``: whoever closes it may be in another context.
+    An asynchronous generator needs ``is_current=False``, because another context may close it.
     """
     spans = _spans
     if spans is None:
@@ -66,6 +64,5 @@ def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iter
 
 
 def annotate(**attributes: Attribute) -> None:
-    """Adds to the current span what is known only at its end."""
     if _spans is not None:
         _spans.annotate(attributes)

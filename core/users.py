@@ -1,5 +1,3 @@
-"""Accounts, visitors, and the questions that every app asks about them."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
@@ -17,12 +15,11 @@ if TYPE_CHECKING:
 
 
 def is_active(user: AnyUser) -> bool:
-    """Whether this is somebody with an account that is not switched off."""
+    """Return whether the user has an account that is not switched off."""
     return bool(getattr(user, "is_authenticated", False) and getattr(user, "is_active", False))
 
 
 def groups_of(user: AnyUser) -> models.QuerySet[Group]:
-    """The groups of an account; none of one that was never saved."""
     groups: models.QuerySet[Group] = user.groups.all() if user.pk is not None else Group.objects.none()
     return groups
 
@@ -32,16 +29,15 @@ def is_superuser(user: AnyUser) -> bool:
 
 
 def user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, Any]:
-    """The user who did something; empty if the account was deleted."""
     return models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=verbose_name, **options
     )
 
 
 def is_staff_with(user: AnyUser, permission: str) -> bool:
-    """Whether ``user`` is an active member of staff who has the permission; superusers have all.
+    """Return whether the user is active staff with the permission; superusers have all.
 
-    Of a user who came with an API key, whether the key's scopes let it be used, too.
+    An API key's scopes must allow the permission too.
     """
     limits = limits_of(user)
     if limits is not None and not limits.permit(permission):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def build_backend(setting: str, alias: str = "") -> Any:
-    """The backend named by a setting of the form {"BACKEND": dotted path, "OPTIONS": {...}}, or by one alias of it.
+    """Return the backend of {"BACKEND": dotted path, "OPTIONS": {...}}, or of one alias in the setting.
 
     Raises: ImproperlyConfigured.
     """
@@ -35,21 +35,20 @@ def build_backend(setting: str, alias: str = "") -> Any:
 
 @functools.cache
 def question_generator() -> QuestionGenerator | None:
-    """The generator of passages' questions; None if no model writes questions."""
     built: QuestionGenerator | None = build_backend("QUESTION_GENERATOR") if settings.QUESTION_GENERATOR else None
     return built
 
 
 @functools.cache
 def reformulator() -> QueryReformulator | None:
-    """The model that rewrites questions; None if there is none. Raises: ImproperlyConfigured."""
+    """Return the model that rewrites questions, or None. Raises: ImproperlyConfigured."""
     built: QueryReformulator | None = build_backend("QUERY_REFORMULATOR") if settings.QUERY_REFORMULATOR else None
     return built
 
 
 @functools.cache
 def reranker(name: str) -> Reranker:
-    """The reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
+    """Return the reranker with this name in RERANKERS. Raises: ImproperlyConfigured."""
     built: Reranker = build_backend("RERANKERS", name)
     return built
 

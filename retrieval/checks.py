@@ -1,4 +1,4 @@
-"""System checks: a backend that cannot be constructed is reported at start, not at the first question."""
+"""System checks: an unusable backend is reported at start, not at the first question."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ def backends_can_be_made(**_: Any) -> list[CheckMessage]:
 
 @register()
 def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
-    """Warn if the embedder has no thresholds."""
     try:
         name = embedder_choice.new_embedder().name
         if calibration_of(name) is None:
             return [checks.Warning(missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):
-        pass  # `backends_can_be_made` says so
+        pass  # `backends_can_be_made` reports it
     return []
 
 
 @register()
 def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
-    """Errors of rerankers that cannot be constructed, unused ones included: an admin may choose any in a profile."""
+    """Return errors of all rerankers, also unused ones: an admin may choose any in a profile."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(

@@ -1,6 +1,6 @@
 """Errors of retrieval; each docstring names the reader of its message.
 
-``str(error)`` is one clear sentence with a next step, in words for that reader.
+``str(error)`` is one clear sentence with a next step for that reader.
 """
 
 from __future__ import annotations
@@ -9,37 +9,37 @@ from core.exceptions import RagsiteError, ServiceUnavailable
 
 
 class InvalidQuery(RagsiteError):
-    """The question cannot be searched. For the person who asked; becomes a 400."""
+    """The question cannot be searched. For the user who asked; becomes a 400."""
 
 
 class SearchUnavailable(ServiceUnavailable):
-    """Every retriever failed. For the person who asked, without internals; becomes a 503."""
+    """Every retriever failed. For the user who asked, without internals; becomes a 503."""
 
 
 class SearchBusy(SearchUnavailable):
-    """Too many searches run at this moment. For the person who asked; becomes a 503 with `Retry-After`."""
+    """Too many searches run now. For the user who asked; becomes a 503 with `Retry-After`."""
 
     retry_after_seconds = 2
 
 
 class RetrieverFailed(RagsiteError):
-    """One retriever failed or ran past its deadline. For the operator: log, metric and trace name it."""
+    """One retriever failed or was late. For the operator."""
 
 
 class NodeLost(RetrieverFailed):
-    """A node of a distributed database did not answer a retriever. For the operator: the message names the node."""
+    """A database node did not answer a retriever. For the operator: the message names the node."""
 
 
 class RerankFailed(RagsiteError):
-    """The reranker failed or was late; the fused order is kept. For the operator: log, metric and trace name it."""
+    """The reranker failed or was late; the fused order is kept. For the operator."""
 
 
 class EmbeddingFailed(ServiceUnavailable):
-    """The embedder gave no usable vector. For the operator."""
+    """The embedder returned no usable vector. For the operator."""
 
 
 class ImproperEmbedder(RagsiteError):
-    """The embedder cannot work as configured: weights missing or altered, width wrong. For the operator."""
+    """The embedder's configuration is unusable: weights missing or altered, width wrong. For the operator."""
 
 
 class NotFitted(RagsiteError):
@@ -47,4 +47,4 @@ class NotFitted(RagsiteError):
 
 
 class DocumentRejected(RagsiteError):
-    """The file cannot become searchable text. For the admin who uploaded it; trying again will not help."""
+    """The file cannot become searchable text, also not in another attempt. For the admin who uploaded it."""

@@ -1,6 +1,4 @@
-"""Who may object to the publication of a search profile, or of a draft of documents. Retrieval knows no gate: an app
-adds its own to GATES when it is ready.
-"""
+"""Quality gates for publishing search profiles and drafts. Apps add their gates to GATES when they are ready."""
 
 from __future__ import annotations
 
@@ -20,14 +18,12 @@ Publishable = SearchProfileVersion | Draft
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a version should not be published, in a sentence for an admin; ``address`` is a page with details."""
-
     reason: str
     address: str = ""
 
 
 class PublicationRefused(RagsiteError):
-    """A gate objects, and no reason to publish anyway was given. For the admin who publishes."""
+    """A gate objects, and no reason to override it was given. For the admin who publishes."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -36,9 +32,7 @@ class PublicationRefused(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check before publication: ``objections_to`` a version or a draft, and which collections it ``guards``, so that
-    they change only in drafts.
-    """
+    """A check before publication. Collections that it ``guards`` change only in drafts."""
 
     objections_to: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]
@@ -48,19 +42,15 @@ GATES: list[Gate] = []
 
 
 def documents_are_guarded(collection: Collection) -> bool:
-    """Whether a gate requires that the collection's documents are changed only in drafts."""
     return any(gate.guards(collection) for gate in GATES)
 
 
 def objections_to(subject: Publishable) -> tuple[Objection, ...]:
-    """The gates' objections to publishing it, in the order of GATES; empty without gates.
-
-    A gate that fails counts as an objection.
-    """
+    """Return the gates' objections, in the order of GATES; a gate that fails counts as an objection."""
     objections: list[Objection] = []
     for gate in GATES:
         try:
-            # A query that fails must not take the publication's transaction with it.
+            # A failed query must not roll back the publication's transaction.
             with transaction.atomic():
                 objections += gate.objections_to(subject)
         except Exception as error:

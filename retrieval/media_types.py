@@ -1,5 +1,3 @@
-"""Media types of the documents that are read. PURE."""
-
 from __future__ import annotations
 
 PDF = "application/pdf"

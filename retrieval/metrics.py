@@ -1,5 +1,3 @@
-"""Counters of retrieval that /metrics shows."""
-
 from __future__ import annotations
 
 from prometheus_client import Counter, Histogram

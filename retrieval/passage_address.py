@@ -1,12 +1,10 @@
-"""The address at which a passage can be read in its document."""
-
 from __future__ import annotations
 
 from django.urls import reverse
 
 
 def passage_url(document_id: int | None, start: int, end: int) -> str:
-    """Return the address of the document's page with ``text[start:end]`` marked; empty if there is no document."""
+    """Return the address of the document's page with ``text[start:end]`` marked; empty without a document."""
     if document_id is None:
         return ""
     return f"{reverse('retrieval:document', args=[document_id])}?start={start}&end={end}#passage"

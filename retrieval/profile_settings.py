@@ -1,9 +1,6 @@
-"""What an admin tunes, as one object: every number of a search that is not the question's own.
+"""All settings of a search that an admin tunes, as one object, stored as JSON.
 
-A profile is valid or it does not exist. It is stored as JSON.
-
-A setting is declared here and nowhere else: the checks, the admin's form and the table of `docs/search.md` are made
-from its type, default and record.
+A setting is declared only here: checks, the admin's form and the table of `docs/search.md` derive from it.
 """
 
 from __future__ import annotations
@@ -15,18 +12,15 @@ from typing import Any, get_type_hints
 from core import dataclass_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
-# The record of a search setting, and the sections that settings stand in.
-
 KEPT = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a setting beside its name, type and default. Texts are in English; the forms translate them.
+    """The description of a setting, in English; the forms translate it.
 
-    ``bounds`` are the least and the most of a number. ``when_empty`` says what None stands for; without it None is not
-    allowed. ``methods`` are those that the setting concerns, None for all. ``as_published`` is the value of a
-    method that is asked for by name, KEPT where that is the profile's own.
+    ``when_empty`` is the meaning of None, which is otherwise refused. ``methods`` use the setting; None means all.
+    ``as_published`` is the value in a search by a named method, KEPT for the profile's own.
     """
 
     section: str
@@ -39,13 +33,12 @@ class Setting:
 
 
 def _(text: str) -> str:
-    """Marks a text for translation."""
+    """Mark a text for translation."""
     return text
 
 
 RANKING, CANDIDATES, RERANK = _("Ranking"), _("Candidates"), _("Rerank")
 CONTEXT, BOOSTS = _("Context"), _("Boosts")
-# The sections of the form, in their order, with what each is about.
 SECTIONS = {
     RANKING: _("How the results of vector search and lexical search are fused into one list."),
     CANDIDATES: _("How many passages are retrieved, and how many are returned."),
@@ -56,7 +49,6 @@ SECTIONS = {
 
 
 def setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
-    """A field of a profile's settings, with its record; a callable makes the default."""
     how = {"default_factory": default} if callable(default) else {"default": default}
     return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
 
@@ -66,7 +58,7 @@ LARGEST_BUDGET_TOKENS = 8000
 LARGEST_BLOCKS = 8
 NO_RERANKER = "none"
 
-# Weights of the textbook-chatbot design, (vector, lexical).
+# The weights come from the textbook-chatbot design: (vector, lexical).
 CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
     QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
     QueryClass.CODE: RetrieverWeights(0.5, 0.5),
@@ -83,12 +75,11 @@ METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
     SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
     SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
 }
-# Methods that ask one retriever alone.
 SINGLE_METHODS = frozenset({SearchMethod.LEXICAL, SearchMethod.VECTOR})
 
 
 class ImproperProfile(ValueError):
-    """Settings that no search can run with. For the admin who edits them: ``errors`` maps field to sentence."""
+    """No search can run with these settings. For the admin: ``errors`` maps field to sentence."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {message}" for name, message in errors.items()))
@@ -97,7 +88,7 @@ class ImproperProfile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """All that shapes a search and its context. Raises: ImproperProfile."""
+    """All settings of a search and its context. Raises: ImproperProfile."""
 
     method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
     weights: RetrieverWeights | None = setting(
@@ -259,29 +250,24 @@ class ProfileSettings:
         return self.reranker != NO_RERANKER
 
     def as_published(self, method: SearchMethod) -> ProfileSettings:
-        """The settings of a search by a named method: its own weights, no reranker, and no boosts."""
+        """Return the settings of a search by a named method: its own weights, no reranker, no boosts."""
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)
 
 
 SETTINGS: Mapping[str, Setting] = {each.name: each.metadata["setting"] for each in fields(ProfileSettings)}
-# The name of each setting's type, without what may be None.
 TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") for each in fields(ProfileSettings)}
 
 
 def is_within(value: object, low: float, high: float) -> bool:
-    """Whether it is a number from ``low`` to ``high``; true and false are none."""
+    """Return whether it is a number from ``low`` to ``high``; true and false are no numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 
-# A stored search profile: its settings as JSON, so that an old version can be searched with and published
-# again (`dataclass_json.to_json` writes it). :func:`from_json` names every field that is wrong.
-
-
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:
-    """The settings of a stored profile; what it does not name has its default, so that old versions stay readable.
+    """Return a stored profile's settings; missing ones get defaults, so that old versions stay readable.
 
-    Raises: ImproperProfile for an unknown field or an impossible value.
+    Raises: ImproperProfile, which names every unknown field and impossible value.
     """
     if not isinstance(values, Mapping):
         raise ImproperProfile({"settings": "must be an object of settings by name"})

@@ -1,4 +1,4 @@
-"""What each replaceable part of retrieval must do. Backends are named by dotted path in settings."""
+"""Protocols of retrieval's replaceable parts. Settings name backends by dotted path."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class TextEmbedder(Protocol):
-    """Turns text into unit vectors of one width; a base class of its implementations.
+    """A model that turns text into unit vectors of one width; a base class of its implementations.
 
-    ``name`` identifies the vector space: two embedders with the same name give comparable vectors.
+    ``name`` identifies the vector space: vectors of embedders with the same name are comparable.
     """
 
     name: str
@@ -20,25 +20,22 @@ class TextEmbedder(Protocol):
     max_tokens: int
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch and load what :meth:`embed_query` needs, telling ``progress``; by default there is nothing to do.
-
-        Raises: EmbeddingFailed.
-        """
+        """Fetch and load what :meth:`embed_query` needs; by default no work. Raises: EmbeddingFailed."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Length of each text in the embedder's own tokens, without special tokens, before any truncation."""
+        """Return each text's length in the embedder's tokens, without special tokens or truncation."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), dimension), in the order given. Raises: EmbeddingFailed."""
+        """Return unit vectors, shape (len(texts), dimension), in the given order. Raises: EmbeddingFailed."""
 
     def embed_query(self, text: str) -> Vectors:
-        """One unit vector, shape (dimension,). Raises: EmbeddingFailed."""
+        """Return one unit vector, shape (dimension,). Raises: EmbeddingFailed."""
 
 
 class Ranker(Protocol):
-    """A retriever of one search; made for a question, its filters and a deadline.
+    """A retriever for one question, with its filters and deadline.
 
-    ``embedder_id`` names the embedder whose vectors it compares; None for one that compares none.
+    ``embedder_id`` is the embedder of the vectors that it compares, if any.
     """
 
     retriever: Retriever
@@ -48,53 +45,46 @@ class Ranker(Protocol):
         return None
 
     def rank(self, depth: int) -> Ranking:
-        """The best ``depth`` chunks, best first. Raises: RetrieverFailed when it cannot answer in time."""
+        """Return the best ``depth`` chunks, best first. Raises: RetrieverFailed if it is late."""
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """What the retriever says of these chunks, whether its list held them or not; of those that it can judge by
-        what is stored. Asked after :meth:`rank`, and without a look at the database."""
+        """Return the scores of these chunks, listed or not, as far as ``stored`` allows.
+
+        It is called after :meth:`rank`, and does not read the database.
+        """
 
     def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """The terms by which the retriever found these chunks, the most telling first; none by default."""
+        """Return the terms by which these chunks were found, the most significant first."""
         return {}
 
     def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """The share of the question's words that these chunks hold, from 0 to 1, rare words counting more; none by
-        default."""
+        """Return the share of the question's words in each chunk, in [0, 1]; rare words count more."""
         return {}
 
 
 class Reranker(Protocol):
-    """A second, closer judgement of a few candidates; a base class of its implementations."""
-
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Fetch and load what :meth:`score` needs, telling ``progress``; by default there is nothing to do.
-
-        Raises: RerankFailed.
-        """
+        """Fetch and load what :meth:`score` needs; by default no work. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Relevance of the chunks to the query, by chunk id; higher is better, on a scale of its own.
+        """Return each chunk's relevance by id, on the reranker's own scale; higher is better.
 
-        A chunk that cannot be judged (it is gone, or was never prepared) is missing. Raises: RerankFailed, also when
-        there would be no answer in time; the caller keeps a deadline of its own.
+        Chunks that cannot be judged are missing. Raises: RerankFailed, also if late; the caller has its own deadline.
         """
 
 
 class QueryReformulator(Protocol):
-    """Says what to search for, given a question and the conversation before it."""
-
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
-        """The question in words that can be searched alone; ``history`` is the earlier turns, oldest first.
+        """Return the question in words that can be searched alone; ``history`` has the oldest turn first.
 
-        It never fails: in doubt the question comes back as it is.
+        It never fails: in doubt the question is unchanged.
         """
 
 
 class QuestionGenerator(Protocol):
-    """Writes the questions a passage answers. ``name`` is the model's."""
+    """A writer of the questions that a passage answers. ``name`` is the model's."""
 
     name: str
 
     def generate(self, text: str, heading_path: Sequence[str], language: str) -> list[str]:
-        """At most two questions in the passage's language; empty when the passage answers none."""
+        """Return at most two questions in the passage's language; empty if it answers none."""

@@ -1,4 +1,4 @@
-"""Keeps the statistics of keyword search true when a document is deleted, however it is deleted, and no copy behind."""
+"""Keep search statistics correct and remove copies when rows are deleted, however they are deleted."""
 
 from __future__ import annotations
 

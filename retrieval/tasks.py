@@ -1,4 +1,4 @@
-"""Background work of retrieval. Each task is a thin way to call a function that is safe to run twice."""
+"""Celery tasks of retrieval. Each calls a function that is safe to run twice."""
 
 from __future__ import annotations
 
@@ -47,5 +47,4 @@ def reconcile(repair: bool = False) -> None:
 
 @shared_task
 def sweep() -> None:
-    """Free the jobs of dead workers of every kind, and enqueue what waits."""
     sweep_all()

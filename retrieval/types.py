@@ -1,8 +1,7 @@
-"""The vocabulary of retrieval: what travels between its stages.
+"""The data types that retrieval's stages exchange, without Django so that rules are tested in milliseconds.
 
-Pure Python, frozen, and free of Django, so that every rule that ranks can be tested in milliseconds.
-Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk",
-never zero: a chunk that a retriever did not return contributes nothing there, and no rank is made up for it.
+Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk", never zero:
+such a chunk gets no contribution and no rank.
 """
 
 from __future__ import annotations
@@ -16,16 +15,13 @@ from typing import TYPE_CHECKING
 from core.dataclass_json import OMIT_DEFAULT, json_name
 from retrieval.text.block import Block
 
-# What a search finds, as a reader sees it: passages, and the context that is put together of them.
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk with what is needed to show and cite it. ``content`` is the document's ``text[start:end]``.
+    """A chunk with the data to show and cite it. ``content`` is the document's ``text[start:end]``.
 
-    ``blocks`` are those of the document that hold some of it, at offsets of the document: they can begin before the
-    passage, and end after it. ``page_unit`` is what a page of the document is: "page", or "slide". ``collection`` is
-    the collection's slug, ``collection_name`` what readers call it.
+    ``blocks`` overlap the passage, at offsets of the document. ``page_unit`` is "page" or "slide". ``collection`` is
+    the slug.
     """
 
     chunk_id: int
@@ -48,22 +44,19 @@ class Passage:
 
     @property
     def section(self) -> str:
-        """Headings above the passage, outermost first; empty when there are none."""
         return " › ".join(self.heading_path)
 
     @property
     def page_name(self) -> str:
-        """Such as "page 3", in English; empty where there are no pages."""
         return f"{self.page_unit} {self.page}" if self.page else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """A stretch of one document that goes into the context: a hit, what it was merged with, and its neighbours.
+    """A stretch of one document in the context: a hit, merged hits, and neighbours.
 
-    ``content`` is the document's ``text[start:end]``, but for the kind of white space between two passages.
-    ``passages`` are those it was put together from, in reading order; ``best`` is the one that ranked highest.
-    ``blocks`` are the blocks of the document that hold some of it, at offsets of the document, in reading order.
+    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``passages`` and
+    ``blocks`` are in reading order; ``best`` ranked highest.
     """
 
     best: Passage
@@ -76,7 +69,6 @@ class ContextBlock:
     blocks: tuple[Block, ...] = ()
 
     def passage_at(self, offset: int) -> Passage:
-        """The passage that holds this offset of the document; ``best`` where none does."""
         if self.best.start <= offset < self.best.end:
             return self.best
         return next((passage for passage in self.passages if passage.start <= offset < passage.end), self.best)
@@ -84,8 +76,6 @@ class ContextBlock:
 
 @dataclass(frozen=True, slots=True)
 class AssembledContext:
-    """Blocks in the order in which they are numbered and shown to a model, and how they came about."""
-
     blocks: tuple[ContextBlock, ...]
     statistics: Mapping[str, int]
 
@@ -98,8 +88,6 @@ if TYPE_CHECKING:
 
 
 class QueryClass(StrEnum):
-    """What kind of question this is; chooses the weights of the `adaptive` method."""
-
     CONCEPTUAL = "conceptual"
     CODE = "code"
     TROUBLESHOOTING = "troubleshooting"
@@ -108,8 +96,6 @@ class QueryClass(StrEnum):
 
 
 class SearchMethod(StrEnum):
-    """How the two retrievers become one ranking."""
-
     LEXICAL = "lexical"
     VECTOR = "vector"
     RRF = "rrf"
@@ -120,15 +106,13 @@ class SearchMethod(StrEnum):
 
 
 class Retriever(StrEnum):
-    """One of the two rankings that are fused."""
-
     LEXICAL = "lexical"
     VECTOR = "vector"
 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverWeights:
-    """Share of each retriever in the fused score; non-negative, at least one positive."""
+    """The retrievers' shares in the fused score: non-negative, at least one positive."""
 
     vector: float
     lexical: float
@@ -143,17 +127,17 @@ class RetrieverWeights:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """The class of a question and the rule that decided it, for the explanation."""
-
     query_class: QueryClass
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation and its answer, which is empty when there was none. ``documents`` and
-    ``collections`` are those that the answer cites, by id and by slug. ``dialogue`` are the chat messages in which a
-    language model was asked and answered; empty where none was."""
+    """An earlier question of a conversation and its answer, which may be empty.
+
+    The answer cites ``documents`` (ids) and ``collections`` (slugs). ``dialogue`` contains a language model's chat
+    messages.
+    """
 
     question: str
     answer: str = ""
@@ -164,11 +148,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reformulation:
-    """What is searched in place of what was asked.
+    """The query that replaces the question in the search.
 
-    ``reason`` says what was done, empty when nothing was; ``by`` names who did it: "rules", or the model. ``notice``
-    says why the model did not; it is for engineers, never for visitors. ``completed`` says that the model took from the
-    conversation what a follow-up lacked; ``corrected`` that a word or a code of the question was misspelt.
+    ``reason`` describes a change; ``by`` is "rules" or the model. ``notice``, for engineers, is why the model failed.
+    ``completed``: the model added words from the conversation. ``corrected``: a word or code was misspelt.
     """
 
     query: str
@@ -182,10 +165,9 @@ class Reformulation:
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """Days between ``first`` and ``last``, both included; None leaves that side open.
+    """The days from ``first`` to ``last``, inclusive; None leaves a side open.
 
-    ``field`` is `added` or `changed`, the document's own dates, or a key of its metadata whose value begins with a date
-    in ISO form. Raises: ValueError for a range without an end, or one that ends before it begins.
+    ``field`` is `added`, `changed`, or a metadata key whose value begins with an ISO date. Raises: ValueError.
     """
 
     field: str
@@ -201,24 +183,21 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who sees a narrowed document when it names one of their ``groups``, or lies in one of the
-    ``collections``, of which they see all."""
+    """A user who sees restricted documents of these ``groups``, and all documents of these ``collections``."""
 
     groups: tuple[str, ...] = ()
     collections: tuple[int, ...] = ()
 
 
-# Sees no narrowed document.
 ANYBODY = Reader()
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the chunks that may be returned; all of them hold. Empty: "everything the caller may read".
+    """Restrictions on the returned chunks; all apply, empty ones are ignored.
 
-    The document's metadata contain ``metadata``, and for each key of ``metadata_any`` one of its values: as the value
-    itself, or in a list. Each of ``dates`` holds. A narrowed document passes when each of the ``readers`` may see it:
-    whoever names none finds no narrowed document, and only an empty tuple lets all of them through.
+    Metadata must contain ``metadata``, and one value for each key of ``metadata_any``, alone or in a list. A restricted
+    document passes if each of the ``readers`` may see it; only an empty tuple lets all pass.
     """
 
     collections: tuple[int, ...] = ()
@@ -230,7 +209,6 @@ class SearchFilters:
     readers: tuple[Reader, ...] = (ANYBODY,)
 
     def __bool__(self) -> bool:
-        """Whether passages of the collections may be left out."""
         return bool(
             self.documents or self.languages or self.metadata or self.metadata_any or self.dates or self.readers
         )
@@ -238,10 +216,9 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class MetadataBoost:
-    """A favour for documents whose metadata hold ``value`` under ``key``.
+    """A preference for documents with this metadata value; a negative weight moves them down.
 
-    ``weight`` is in standard deviations of the fused scores, so that it means the same with every method; negative to
-    push documents down.
+    ``weight`` is in standard deviations of the fused scores, so that it means the same with every method.
     """
 
     key: str
@@ -257,8 +234,6 @@ class MetadataBoost:
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk as one retriever returned it. ``rank`` starts at 1; ``score`` is its own, higher is better."""
-
     chunk_id: int
     rank: int
     score: float
@@ -266,10 +241,9 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One retriever's answer, best first. Ties are broken by chunk id, so the same corpus gives the same order.
+    """One retriever's list, best first; ties are broken by chunk id for a stable order.
 
-    ``expansions`` maps each word that the documents lack, as it was typed, to the lexemes that stood in for it.
-    ``unknown_words`` are those that nothing stood in for, or only what is hardly alike.
+    ``expansions`` maps missing words to the lexemes that replaced them; ``unknown_words`` had no similar one.
     """
 
     retriever: Retriever
@@ -280,12 +254,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverScore:
-    """What one retriever said of one candidate, and what that was worth.
+    """One retriever's judgement of one candidate, and its value.
 
-    ``rank`` is None when the retriever's list, cut at the plan's depth, did not hold the chunk; ``score`` can still be
-    known (both scores of every candidate are looked up when fusion or the explanation asks for them).
-    ``weight`` is the one that was used. ``contribution`` is this
-    retriever's part of the fused score; contributions and bonus sum to it.
+    ``rank`` is None if the retriever's list lacked the chunk; ``score`` may still be known. Contributions and bonus sum
+    to the fused score.
     """
 
     rank: int | None = None
@@ -295,28 +267,27 @@ class RetrieverScore:
     contribution: float = 0.0
 
 
-# Of a retriever that was not asked, or that did not answer.
 SILENT = RetrieverScore()
 
 
 @dataclass(frozen=True, slots=True)
 class BoostScore:
-    """What one metadata boost added to a candidate, and the boost's name for people (``department=surgery``)."""
+    """One metadata boost's addition to a candidate, and its name for people (``department=surgery``)."""
 
     name: str
     contribution: float
 
 
+# This boost is for a passage to which a curator gave the question.
 GIVEN_QUESTION = "question=given"
-"""The name of what a passage gains to which a curator gave the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerankScore:
-    """What the reranker said of one candidate.
+    """The reranker's judgement of one candidate.
 
-    ``rank_before`` is its place in the fused list, from 1; ``score`` the reranker's own, None when it knew none.
-    ``contribution`` is its part of the final score; the other parts count only when ``alone`` is false.
+    ``rank_before`` is the fused rank; ``score`` is the reranker's own, or None. If ``alone``, only ``contribution``
+    counts.
     """
 
     rank_before: int
@@ -329,8 +300,10 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """What one of a question's searches said of one candidate. ``rank`` and ``score`` are those of its fused list, the
-    rank None where neither retriever listed the chunk for ``query``; ``weight`` is the search's share in the sum."""
+    """The judgement of one candidate by one of a question's searches.
+
+    ``rank`` is None if no retriever listed the chunk; ``weight`` is the search's share in the sum.
+    """
 
     query: str
     rank: int | None
@@ -340,8 +313,7 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """What the index holds of a chunk: its unit vector, shape (dimension,) or (0,), and its term weights as PostgreSQL
-    sends them, if they were read."""
+    """A chunk's index data: its unit vector, shape (dimension,) or (0,), and BM25 weights in PostgreSQL's format."""
 
     vector: Vectors
     collection_id: int
@@ -352,14 +324,13 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk that a retriever listed, and why it has its rank.
+    """A chunk that a retriever listed, and the reasons of its rank.
 
-    ``score`` is the sum of the retrievers' contributions, ``bonus``, the boosts and the reranker's contribution; of the
-    reranker's alone, where the reranker decides alone. ``retrievers`` has each of them. ``rank`` is None until the
-    result is cut, and for a candidate that was ``dropped``, which says why. ``searches`` has one entry a search text
-    where there was more than one: contributions then are weighted sums over the searches, and a retriever's rank and
-    score those of the search that ranked the chunk best. ``word_share`` is the share of the question's words that it
-    holds, rare words counting more, in [0, 1]; None where the lexical retriever did not answer.
+    ``score`` is the sum of contributions, ``bonus`` and boosts, or the reranker's contribution if it decides alone.
+    ``rank`` is None for a ``dropped`` candidate (with the reason), and until the result is cut. ``searches`` has an
+    entry for each search text if there were several: contributions are then weighted sums, and ranks and scores are
+    from the best search. ``word_share`` is the share of the question's words in the chunk, in [0, 1]; rare words count
+    more; None without the lexical retriever.
     """
 
     chunk_id: int
@@ -376,6 +347,6 @@ class Candidate:
 
     @property
     def best_query(self) -> str:
-        """The search text under which the chunk ranked best, of several the first; empty where there was only one."""
+        """The first search text that ranked the chunk best; empty if there was only one."""
         ranked = [each for each in self.searches if each.rank is not None]
         return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

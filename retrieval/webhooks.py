@@ -1,7 +1,6 @@
 """Signed events for other programs, in the form of Standard Webhooks (standardwebhooks.com).
 
-A delivery is a row that is its own job. If a worker is killed, it is sent again: a receiver may get it twice, with the
-same id.
+A killed worker's delivery is sent again: a receiver may get it twice, with the same id.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
+# The log contains questions, so ended deliveries are deleted after this time.
 KEPT_FOR = timedelta(days=7)
-"""The log, which holds questions, after a delivery has ended."""
 GIVEN_UP_AFTER = timedelta(days=3)
 
 
@@ -42,7 +41,7 @@ def new_secret() -> str:
 
 
 def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature`. A secret that is not `whsec_` and base64 is taken as its bytes."""
+    """Return the header `webhook-signature`; a secret that is not `whsec_` and base64 is used as its bytes."""
     key = secret.encode()
     if secret.startswith(PREFIX):
         try:
@@ -54,10 +53,10 @@ def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
 
 
 def deliver(delivery_id: int) -> WebhookDelivery | None:
-    """The delivery, after one attempt; None when there was nothing to lease.
+    """Attempt a delivery once and return it; None if it could not be leased.
 
-    It is DONE after an answer of 2xx, FAILED when another attempt cannot help, else WAITING for the next one. A
-    receiver gets one at a time; what waits for that is enqueued here.
+    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time; the
+    next is enqueued here.
     """
     delivery = _lease(delivery_id)
     if delivery is None:
@@ -86,10 +85,10 @@ def deliver(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _lease(delivery_id: int) -> WebhookDelivery | None:
-    """The delivery, leased, if it is due and its receiver is sent no other; else it is enqueued later."""
+    """Lease the delivery if it is due and its receiver has no other; else it is enqueued later."""
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # Of two workers, the second sees what the first has leased.
+        # The lock lets a second worker see what the first has leased.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:
@@ -102,7 +101,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """The status of the answer. A redirect is an answer: what was signed for one address goes to no other."""
+    """Return the answer's status. A redirect is not followed: the signature is for one address."""
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, Any] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()

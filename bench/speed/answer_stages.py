@@ -104,12 +104,12 @@ def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
     for number, question in enumerate(questions):
         report("asking", number, len(questions))
         clock = StageClock()
-        tracing.use(clock)
+        tracing.set_span_backend(clock)
         began = time.process_time()
         try:
             reply = async_to_sync(reply_to)(question, filters)
         finally:
-            tracing.use(None)
+            tracing.set_span_backend(None)
         if reply.end is None or isinstance(reply.end, Failed):
             raise UntrustworthyRun(f"The question {question!r} was not answered.")
         if number < WARM_UP:

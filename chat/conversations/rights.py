@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.user_types import AnyUser
 from core.users import is_staff_with
 from retrieval.models import Collection, Document
@@ -260,5 +260,5 @@ def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool
         answers = answers | answers_of_nobody()
     answer = get_object_or_404(answers.select_related("feedback", "repeats", "conversation"), pk=answer_id)
     if answer.conversation.subject and not is_own(request, answer.conversation):
-        tell("conversation.viewed", answer.conversation)
+        record_event("conversation.viewed", answer.conversation)
     return answer

@@ -1,5 +1,3 @@
-"""Identifies the caller of a request for rate limits."""
-
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address
@@ -7,9 +5,7 @@ from typing import Any
 
 
 def network_of(address: str) -> str:
-    """The address as limits count it: for IPv6 the network of 64 bits, which is one customer's; text that is not an
-    address is returned unchanged.
-    """
+    """Return the address for limits: for IPv6 the /64 network of one customer; other text unchanged."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -20,13 +16,12 @@ def network_of(address: str) -> str:
 
 
 def address_of(request: Any) -> str:
-    """The caller's address according to NUM_PROXIES, as limits count it."""
-    # The web server needs this module before the settings, which DRF reads when it is imported.
+    # The web server imports this module before the settings exist, and DRF reads them on import.
     from rest_framework.throttling import BaseThrottle
 
     return network_of(str(BaseThrottle().get_ident(request) or ""))
 
 
 def caller_of(request: Any) -> str:
-    """The account, whichever API key it uses; without an account, the address."""
+    """Return the account's id, whichever API key it uses, or a visitor's address."""
     return str(request.user.pk) if request.user.is_authenticated else address_of(request)

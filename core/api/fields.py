@@ -1,4 +1,4 @@
-"""Fields and serializers that refuse what they do not understand instead of converting or ignoring it."""
+"""Fields and serializers that refuse unexpected input instead of converting or ignoring it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """A body whose unknown fields are refused by name: a misspelt field would otherwise have no effect.
+    """A body whose unknown fields are refused by name: a misspelt field would have no effect.
 
-    ``ignored_fields`` are accepted and have no effect.
+    ``ignored_fields`` are accepted without effect.
     """
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
@@ -25,15 +25,13 @@ class KnownFieldsOnly(serializers.Serializer[Any]):
         if isinstance(data, Mapping):
             unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
             if unknown:
-                # Half a surrogate pair cannot be sent back.
+                # JSON cannot contain half a surrogate pair.
                 names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]
                 raise serializers.ValidationError({name: ["Unknown field."] for name in names}, code="unknown_field")
         return super().to_internal_value(data)
 
 
 class TextField(serializers.CharField):
-    """A string; other JSON types are not converted to one."""
-
     default_error_messages = {"invalid": "This must be a string."}
 
     def to_internal_value(self, data: Any) -> str:
@@ -43,12 +41,10 @@ class TextField(serializers.CharField):
 
 
 class SlugTextField(TextField, serializers.SlugField):
-    """A short name; a number is not converted to one."""
+    """A short name; numbers are refused."""
 
 
 class FlagField(serializers.BooleanField):
-    """True or false; other values are not converted."""
-
     default_error_messages = {"invalid": "This must be true or false."}
 
     def to_internal_value(self, data: Any) -> bool:
@@ -58,7 +54,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.ChoiceField):
-    """One of a few names. The refusal lists them, and does not repeat the value sent."""
+    """A choice whose error lists the choices and does not repeat the value."""
 
     def to_internal_value(self, data: Any) -> Any:
         if data == "" and self.allow_blank:

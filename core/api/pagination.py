@@ -12,15 +12,13 @@ LARGEST = 10**9
 
 
 class Pagination(LimitOffsetPagination):
-    """`limit` and `offset`; a value that is not a whole number is refused."""
-
     max_limit = 500
 
     def get_limit(self, request: Request) -> int:
-        return min(_whole_number(request, "limit", smallest=1) or self.default_limit or 1, self.max_limit)
+        return min(_read_whole_number(request, "limit", smallest=1) or self.default_limit or 1, self.max_limit)
 
     def get_offset(self, request: Request) -> int:
-        return _whole_number(request, "offset", smallest=0) or 0
+        return _read_whole_number(request, "offset", smallest=0) or 0
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         limit, offset = super().get_schema_operation_parameters(view)
@@ -29,8 +27,7 @@ class Pagination(LimitOffsetPagination):
         return [parameter | {"allowEmptyValue": True} for parameter in (limit, offset)]
 
 
-def _whole_number(request: Request, name: str, *, smallest: int) -> int | None:
-    """The number; None if the parameter is missing. Raises: ValidationError."""
+def _read_whole_number(request: Request, name: str, *, smallest: int) -> int | None:
     if not (text := request.query_params.get(name)):
         return None
     try:

@@ -13,15 +13,11 @@ from core.users import is_staff_with
 
 
 class MayAsk(BasePermission):
-    """Everybody, or everybody who has signed in: as CHAT_REQUIRES_LOGIN says."""
-
     def has_permission(self, request: Request, view: APIView) -> bool:
         return not settings.CHAT_REQUIRES_LOGIN or bool(request.user and request.user.is_authenticated)
 
 
 class StaffWithPermission(BasePermission):
-    """Staff with the Django model permission for the method; the model is that of the view's queryset."""
-
     message = "Your account may not do this: ask an administrator for the permission."
     actions: ClassVar[dict[str, str]] = {
         **dict.fromkeys(SAFE_METHODS, "view"),
@@ -33,13 +29,11 @@ class StaffWithPermission(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         action, model = self.actions.get(request.method or ""), view.queryset.model._meta
-        # A method that no action stands for is refused by the view, as 405.
+        # The view answers an unknown method with 405.
         return action is None or is_staff_with(request.user, f"{model.app_label}.{action}_{model.model_name}")
 
 
 class MayAskStaffMayWrite(StaffWithPermission):
-    """Users who may ask may read; staff with the permission may write."""
-
     def has_permission(self, request: Request, view: Any) -> bool:
         if request.method in SAFE_METHODS:
             return MayAsk().has_permission(request, view)
@@ -47,7 +41,7 @@ class MayAskStaffMayWrite(StaffWithPermission):
 
 
 def check_scopes(request: Request, scopes: tuple[Scope, ...]) -> None:
-    """Check that an API key has one of the scopes, or `admin`. People need no scopes. Raises: PermissionDenied."""
+    """Check that an API key has one of the scopes or `admin`; people need none. Raises: PermissionDenied."""
     limits = limits_of(request.user)
     if limits is None or Scope.ADMIN in limits.scopes:
         return

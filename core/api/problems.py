@@ -1,4 +1,4 @@
-"""Refusals in one form: ``{"field": ["One sentence."]}`` for a field, ``{"detail": "One sentence."}`` otherwise."""
+"""Refusals in one form: ``{"field": ["One sentence."]}`` for a field, else ``{"detail": "One sentence."}``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """JSON in UTF-8, no larger than DATA_UPLOAD_MAX_MEMORY_SIZE (which the framework's own parser does not check)."""
+    """JSON in UTF-8, at most DATA_UPLOAD_MAX_MEMORY_SIZE, which DRF's parser does not check."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class JSONParser(parsers.JSONParser):
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """JSON for any Accept header: refusals of streams are JSON too, even if only `text/event-stream` is accepted."""
+    """JSON for any Accept header: even `text/event-stream` gets its refusals in JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -70,8 +70,6 @@ class Unavailable(APIException):
 
 
 class Busy(Unavailable):
-    """``wait`` becomes the header `Retry-After`."""
-
     default_code = "busy"
 
     def __init__(self, detail: str, wait: int) -> None:
@@ -85,10 +83,9 @@ class InsufficientStorage(APIException):
 
 
 class ApiView(APIView):
-    """A view in UTF-8 whose every refusal is JSON, those raised by Django included.
+    """A view that answers every error in JSON, including Django's.
 
-    An API key may call it with one of the ``key_scopes``; where there are ``writing_scopes``, it needs one of these to
-    change something. The scope `admin` always suffices.
+    An API key needs one of the ``key_scopes``, and one of any ``writing_scopes`` to change something; `admin` suffices.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
@@ -96,12 +93,12 @@ class ApiView(APIView):
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        # The charset a caller declares may be one, such as hex, that Django accepts and cannot decode a form with.
+        # Django accepts a declared charset such as hex, but cannot decode a form with it.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
 
     def check_permissions(self, request: Request) -> None:
-        # First the user's rights, so that a key without an account's right learns what its user would learn.
+        # The user's rights come first: a key must not reveal more than its user sees.
         super().check_permissions(request)
         is_reading = request.method in SAFE_METHODS or not self.writing_scopes
         check_scopes(request, self.key_scopes if is_reading else self.writing_scopes)
@@ -110,9 +107,7 @@ class ApiView(APIView):
         return super().handle_exception(self.for_the_caller(exc))
 
     def for_the_caller(self, error: Exception) -> Exception:
-        """The refusal that the caller gets for an internal exception; an exception without one is
-        returned unchanged.
-        """
+        """Return the refusal for an internal exception; other exceptions are unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.message())
         match error:
@@ -127,7 +122,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # Such as a NUL in a user name: what no field of ours let through, and the database refused.
+                # The fields accept some values that the database refuses, such as a NUL in a user name.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

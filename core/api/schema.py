@@ -1,6 +1,6 @@
-"""The refusals that every operation of the API shares, written into the schema in one place.
+"""The schema of the refusals that all operations share.
 
-A view names the form of its refusals as ``problem_serializer``; without one it is `{"detail": "One sentence."}`.
+A view names its error form as ``problem_serializer``; the default is `{"detail": "One sentence."}`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from core.api.permissions import MayAsk, MayAskStaffMayWrite
 Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"
 _TEXT = {"type": "string"}
-_ANY_TEXT = r"^[^\u0000]+$"  # beside the empty text, which drf-spectacular adds
+_ANY_TEXT = r"^[^\u0000]+$"  # drf-spectacular adds the empty text
 ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
-# One server-sent event; lines that begin with a colon are comments.
 EVENT: dict[str, Any] = {
     "type": "object",
     "required": ["data"],
@@ -55,8 +54,6 @@ _HEADERS = {
 
 
 class SchemaWithProblems(AutoSchema):
-    """The operation as drf-spectacular describes it, with the refusals that all operations share."""
-
     def get_auth(self) -> list[dict[str, Any]]:
         auth: list[dict[str, Any]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
@@ -66,11 +63,9 @@ class SchemaWithProblems(AutoSchema):
         return [*auth, {}] if open_to_all else auth
 
     def get_tags(self) -> list[str]:
-        """The group of an operation in the reference, given by its view."""
         return [getattr(self.view, "tag", "Documents")]
 
     def get_summary(self) -> str:
-        """The title of an operation: the first clause of its own docstring, else what its method does to its model."""
         own = getattr(self.view, getattr(self.view, "action", None) or self.method.lower()).__doc__
         if own:
             return re.split(r"[.,;:]\s", own.strip() + " ", maxsplit=1)[0]
@@ -102,7 +97,7 @@ class SchemaWithProblems(AutoSchema):
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
-        """The field as drf-spectacular describes it, with what it misses: texts are stripped and contain no NUL."""
+        """Add what drf-spectacular misses: texts are stripped and contain no NUL."""
         schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}
@@ -115,8 +110,7 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, Any]) -> dict[str, Any]:
-        """A sentence about the whole request, or what is wrong by field."""
-        # Generators of clients cannot name the types of what is nested in it.
+        # Client generators cannot name the types of nested messages.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]

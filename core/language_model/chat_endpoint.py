@@ -1,5 +1,3 @@
-"""Where a language model behind OpenAI's chat-completions protocol is reached."""
-
 from __future__ import annotations
 
 import re
@@ -14,9 +12,9 @@ from core.model_server import parsed_url
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """A model on a server. ``resolve`` gives the addresses that may be connected to; None: any.
+    """A model on a server. ``resolve`` returns the allowed addresses; None allows any.
 
-    Raises: ImproperModel for an address, a key or a name that no request can be made of.
+    Raises: ImproperModel for an unusable address, key or name.
     """
 
     base_url: str
@@ -27,7 +25,7 @@ class ChatEndpoint:
     def __post_init__(self) -> None:
         if not self.url.host:
             raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
-        # The HTTP library would quote the header, and with it the key, in its complaint.
+        # The HTTP library would quote the header, and so the key, in its message.
         if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
             raise ImproperModel("The API key of the language model has characters that no header can carry.")
         if not self.model:
@@ -35,7 +33,6 @@ class ChatEndpoint:
 
     @property
     def url(self) -> httpx2.URL:
-        """Where completions are posted to; empty when the base URL is none."""
         return parsed_url(self.base_url.rstrip("/") + "/chat/completions")
 
     @property

@@ -1,4 +1,4 @@
-"""A language model that is asked for one short reply, whole: a rewritten query, questions for a passage, a verdict."""
+"""A language model for short, whole replies: rewritten queries, questions for a passage, verdicts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply without its thoughts, and how it ended as in :class:`Delta`.
+    """A whole reply without thoughts; ``finish_reason`` as in :class:`Delta`.
 
-    ``characters`` counts the thoughts too. Tokens are None unless the server counted them.
+    ``characters`` includes thoughts. Tokens are None unless counted.
     """
 
     text: str = ""
@@ -34,10 +34,9 @@ class WholeReply:
 
 
 class ChatModel:
-    """A model on a server. Instances may be shared by threads and survive a fork. Raises: ImproperModel.
+    """A model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` bounds a whole request, to its last byte. A failure is final, because callers have something
-    else to fall back on.
+    ``timeout_seconds`` limits a whole request. A failure is final, because callers have a fallback.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float) -> None:
@@ -50,7 +49,6 @@ class ChatModel:
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, Any] | None = None
     ) -> str:
-        """Return the model's whole reply. Raises: ModelFailed, with a sentence for the operator."""
         reply = self.reply(messages, MOST_TOKENS, response_format)
         if reply.finish_reason == LENGTH:
             raise ModelFailed(f"The model's reply was cut off after {MOST_TOKENS} tokens.")
@@ -66,7 +64,7 @@ class ChatModel:
         most_tokens: int,
         response_format: Mapping[str, Any] | None = None,
     ) -> WholeReply:
-        """Return the reply however it ended. Raises: ModelFailed if the server gives none in time."""
+        """Return the reply however it ended. Raises: ModelFailed if none comes in time."""
         seconds = deadline.seconds_left(self._timeout_seconds)
         request = Request(
             messages,

@@ -1,4 +1,4 @@
-"""The client of chat-completions servers: every call to a language model goes through it.
+"""The client of chat-completions servers for every call to a language model.
 
 It limits attempts, pauses and time, and learns which parameters a model refuses.
 """
@@ -29,40 +29,39 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers say this if prompt and answer do not fit. They name max_tokens and accept it.
+# Servers say this if prompt and answer do not fit. Their message also names max_tokens, which they accept.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# Servers refuse functions with several statuses: vLLM and Ollama with 400, OpenRouter with 404, llama.cpp with 500.
+# The status differs: vLLM and Ollama refuse tools with 400, OpenRouter with 404, llama.cpp with 500.
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# Chat templates without a system role complain in these words, Gemma's and older ones of Mistral among them.
+# Chat templates without a system role, such as Gemma's and older ones of Mistral, complain in these words.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
 _NAMES_FORMAT = re.compile(r"response_format|json_schema|structured output|guided", re.IGNORECASE)
-# These are left out, one by one, for a server that refuses without naming anything.
 _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM)
 
 
 class Refused(Exception):
-    """The server answered with another status than 200. ``pause_seconds`` is the pause that it asks for, if it does."""
+    """The status was not 200. ``pause_seconds`` is the pause that the server asks for, or None."""
 
     def __init__(
         self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: dict[str, Any]
     ) -> None:
         super().__init__(f"The model server {refusal(response.status_code, received, body, endpoint.api_key.strip())}.")
         self.status = response.status_code
-        self.pause_seconds = _retry_after(response.headers.get("retry-after", ""))
+        self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
 
     def find_blamed(self, body: dict[str, Any]) -> str:
-        """Return what the server does not accept of the request; empty if it complains about something else."""
+        """Return the part of the request that the server does not accept; empty for other complaints."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
             return "tools"
         if self.status not in (400, 422, 500):
             return ""
-        sent = _parts(body)
+        sent = _list_parts(body)
         if SYSTEM in sent and _NAMES_SYSTEM.search(self._said):
             return SYSTEM
         if self.status == 500:
@@ -75,12 +74,12 @@ class Refused(Exception):
         return next((name for name in _SUSPECTS if name in sent), "")
 
 
-def _parts(body: Mapping[str, Any]) -> set[str]:
+def _list_parts(body: Mapping[str, Any]) -> set[str]:
     has_system = any(message["role"] == "system" for message in body["messages"])
     return {*body, SYSTEM} if has_system else {*body}
 
 
-def _retry_after(value: str) -> float | None:
+def _read_retry_after(value: str) -> float | None:
     """Return seconds, at least 0, from a Retry-After header (RFC 9110, 10.2.3); None without a header."""
     try:
         return max(0.0, float(value))
@@ -92,16 +91,14 @@ def _retry_after(value: str) -> float | None:
 RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
-# A reader waits: a server that asks for a longer pause has failed.
+# A longer pause counts as a failure, because a user waits.
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses are about one request: the server works.
+# These statuses concern one request: the server works.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for one completion of at most ``answer_tokens``, until ``ends_at`` by the monotonic clock."""
-
     messages: Sequence[Mapping[str, Any]]
     ends_at: float
     answer_tokens: int
@@ -112,10 +109,9 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """What this process has learned of a model on a server.
+    """Learned properties of a model.
 
-    ``refused`` are the parts of a request that it does not accept: later requests leave them out.
-    ``opens_with_thought`` is true if it was seen to close a thought that it had not opened.
+    ``refused`` request parts are left out later. ``opens_with_thought``: it closed a thought that it had not opened.
     """
 
     refused: frozenset[str] = frozenset()
@@ -128,10 +124,9 @@ _KNOWN: dict[tuple[str, str], KnownModel] = {}
 
 @dataclass(slots=True)
 class CompletionClient:
-    """A client of one model on one server. Instances may be shared by threads, and survive a fork.
+    """A client of one model on one server, safe for threads and forks.
 
-    ``silence_seconds`` limits the wait for each next piece. A failure before the first word is tried again, up to
-    ``attempts`` in all. With a ``breaker``, a server that has failed repeatedly is left alone.
+    ``silence_seconds`` limits the wait for each piece. Failures before the first word are retried.
     """
 
     endpoint: ChatEndpoint
@@ -161,7 +156,7 @@ class CompletionClient:
                 async with aclosing(self._attempt(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # Its first sign lets the others in; a trial may be as long as an answer.
+                            # The first piece already closes the breaker: a trial may last as long as an answer.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
@@ -179,20 +174,19 @@ class CompletionClient:
     async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the completion.
 
-        A failure before the first word is retried, at once without a part that the server turns out not to accept. A
-        failure after the first word is final. If time runs out after the first word, the completion ends too; it is
-        reported as having reached its length.
+        A failure before the first word is retried, at once if a request part was refused; later failures are final. If
+        time runs out after the first word, the completion ends with LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
         attempt = 1
         while True:
-            body = self._body(request, refused)
+            body = self._build_body(request, refused)
             has_begun = False
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
                 async with aclosing(self._post(body)) as received:
-                    while (delta := await self._next(received, request.ends_at)) is not None:
+                    while (delta := await self._await_next(received, request.ends_at)) is not None:
                         if not has_begun:
                             self._remember(refused, body, first_refusal)
                             first_refusal = None
@@ -224,10 +218,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember(self, refused: frozenset[str], body: dict[str, Any], refusal: Refused | None) -> None:
-        """Remember the refused parts of a request that then succeeded.
-
-        A server that accepted functions before refused only this use of them, so it is offered them again.
-        """
+        """Remember refused parts; a server that accepted functions before refused only this use of them."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))
@@ -235,8 +226,7 @@ class CompletionClient:
         known.takes_tools = known.takes_tools or "tools" in body
         known.refused |= refused - {"tools"} if known.takes_tools else refused
 
-    async def _next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
-        """Return the next piece, None at the end. Raises: ModelFailed after silence, _OutOfTime at the deadline."""
+    async def _await_next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
         left = ends_at - time.monotonic()
         silence = self.silence_seconds
         try:
@@ -264,14 +254,13 @@ class CompletionClient:
                         async for delta in received:
                             yield delta
             except RagsiteError as error:
-                # The stream reports an error, or the address is not allowed.
                 said = without_request(without_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
-    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+    def _build_body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         optional: dict[str, Any] = {
             "temperature": 0,
-            # Newer models of OpenAI accept only the second name, most other servers only the first.
+            # Newer OpenAI models accept only the second name, most other servers only the first.
             "max_tokens": request.answer_tokens,
         }
         if "max_tokens" in refused:
@@ -283,12 +272,11 @@ class CompletionClient:
         if request.response_format is not None:
             optional["response_format"] = request.response_format
         kept = {name: value for name, value in optional.items() if name not in refused}
-        messages = _without_system(request.messages) if SYSTEM in refused else list(request.messages)
+        messages = _merge_system(request.messages) if SYSTEM in refused else list(request.messages)
         return {"model": self.endpoint.model, "messages": messages, "stream": request.is_streamed, **kept}
 
 
-def _without_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with the system's text at the beginning of the next message of the user."""
+def _merge_system(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rules = ""
     merged: list[dict[str, Any]] = []
     for message in messages:

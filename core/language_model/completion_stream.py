@@ -1,5 +1,3 @@
-"""Read what a server of chat completions sends: a stream of events, or one JSON document."""
-
 from __future__ import annotations
 
 import json
@@ -11,13 +9,12 @@ import httpx2
 
 from core.exceptions import ModelFailed
 
-# An answer has some kilobytes. The limit keeps a server that never stops from filling the memory.
+# An answer has some kilobytes; the limit protects memory from an endless one.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# The ways in which a completion ends, with the names that large providers have for them. Any other name (`abort`,
-# `error`, `cancelled`) is a failure.
+# Completions end with these names at large providers. Any other name (`abort`, `error`, `cancelled`) is a failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -32,7 +29,7 @@ _ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in name
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a function call as it was sent; missing parts are empty."""
+    """A piece of a function call; missing parts are empty."""
 
     index: int
     id: str = ""
@@ -42,11 +39,10 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a completion. If all fields are empty, the model works and has nothing to show, such as a thought.
+    """A piece of a completion; an empty one means that the model works, for example on a thought.
 
-    ``calls`` are pieces of its function calls. ``finish_reason`` is STOP, CALLS, LENGTH or FILTERED with the last
-    piece, and empty before; also at the end if the server names none. ``prompt_tokens`` and ``completion_tokens`` are
-    None unless the server counts them.
+    The last piece has a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED) if the server names one. Token counts are
+    None unless counted.
     """
 
     text: str = ""
@@ -57,14 +53,14 @@ class Delta:
 
 
 async def deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the completion as they arrive. Some servers send one document although a stream was wanted.
+    """Yield the pieces of the completion; some servers send one document instead of a stream.
 
     Raises: ModelFailed if the response is no completion, reports an error, or breaks off.
     """
-    lines = _lines(response)
+    lines = _split_lines(response)
     is_document = response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
     if is_document or not is_streamed:
-        yield _delta(_parse(b"\n".join([line async for line in lines])), "message")
+        yield _read_delta(_parse(b"\n".join([line async for line in lines])), "message")
         return
     has_ended = is_error = False
     async for line in lines:
@@ -76,17 +72,16 @@ async def deltas(response: httpx2.Response, *, is_streamed: bool = True) -> Asyn
         if payload == b"[DONE]":
             return
         if is_error and payload:
-            raise _failure(payload.decode("utf-8", "replace"))
+            raise _build_failure(payload.decode("utf-8", "replace"))
         if payload:
-            delta = _delta(_parse(payload), "delta")
+            delta = _read_delta(_parse(payload), "delta")
             has_ended = has_ended or bool(delta.finish_reason)
             yield delta
     if not has_ended:
         raise ModelFailed("The model's answer broke off.")
 
 
-async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of the response, which end with LF, CR or both."""
+async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     held = b""
     received = 0
     async for piece in response.aiter_bytes():
@@ -113,16 +108,15 @@ def _parse(payload: bytes) -> dict[str, Any]:
     return chunk
 
 
-def _failure(said: object) -> ModelFailed:
+def _build_failure(said: object) -> ModelFailed:
     return ModelFailed(f"The model server broke off: {str(said)[:200]}")
 
 
-def _delta(chunk: dict[str, Any], part: str) -> Delta:
-    """Return the first choice's words, from its "delta" or its "message", without the field for its reasoning."""
+def _read_delta(chunk: dict[str, Any], part: str) -> Delta:
     is_error = "error" in (chunk.get("object"), chunk.get("type"))
     said_instead = chunk.get("message") or chunk.get("detail")
     if chunk.get("error") or is_error or ("choices" not in chunk and isinstance(said_instead, str)):
-        raise _failure(chunk.get("error") or said_instead or "an error without a message")
+        raise _build_failure(chunk.get("error") or said_instead or "an error without a message")
     try:
         choices = chunk.get("choices") or []
         if part == "message" and not choices:
@@ -133,20 +127,19 @@ def _delta(chunk: dict[str, Any], part: str) -> Delta:
         reason = str(choice.get("finish_reason") or "")
         ending = _ENDINGS.get(reason.lower(), "")
         if reason and not ending:
-            raise _failure(f'it ended the answer with "{reason}"')
+            raise _build_failure(f'it ended the answer with "{reason}"')
         return Delta(
-            text=_text(said.get("content")),
+            text=_read_text(said.get("content")),
             calls=read_pieces(said.get("tool_calls")),
             finish_reason=ending,
-            prompt_tokens=_count(counted.get("prompt_tokens")),
-            completion_tokens=_count(counted.get("completion_tokens")),
+            prompt_tokens=_read_count(counted.get("prompt_tokens")),
+            completion_tokens=_read_count(counted.get("completion_tokens")),
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ModelFailed(_NOT_A_COMPLETION) from error
 
 
-def _text(content: Any) -> str:
-    """Return the text of a message's content: a string, or a list of parts, of which those of type text are read."""
+def _read_text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -154,19 +147,16 @@ def _text(content: Any) -> str:
     return storable(content or "")
 
 
-def _count(value: Any) -> int | None:
+def _read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
-    """Return the pieces of calls in a completion's "delta" or "message".
-
-    Raises: TypeError or AttributeError if it is malformed.
-    """
-    return tuple(_piece(at, each) for at, each in enumerate(sent or []))
+    """Return the call pieces of a "delta" or "message". Raises: TypeError or AttributeError if malformed."""
+    return tuple(_read_piece(at, each) for at, each in enumerate(sent or []))
 
 
-def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
+def _read_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
     index = sent.get("index")
     function = sent.get("function") or {}
     arguments = function.get("arguments") or ""
@@ -174,11 +164,10 @@ def _piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
         index=index if isinstance(index, int) else at,
         id=storable(str(sent.get("id") or "")),
         name=storable(str(function.get("name") or "")),
-        # Some servers send them as an object.
+        # Some servers send an object.
         arguments=storable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 
 
 def storable(text: str) -> str:
-    """Return the text without characters that a database or a page cannot contain."""
     return text.replace("\x00", "").encode(errors="ignore").decode()

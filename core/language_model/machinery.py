@@ -1,6 +1,7 @@
-"""Remove thoughts, function calls and template tokens from a model's reply. PURE.
+"""Remove thoughts, function calls and template signs from a model's text. PURE.
 
-Text that the sources contain may be shown, because documents can be about models.
+Another family of models needs only another row in :data:`THOUGHTS`. Text in the sources may be shown, because documents
+can be about such signs.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import json
 import re
 from collections.abc import Callable
 
-# Each row has the model family, opening, closing, and whether the closing alone shows that all text before it was a
-# thought: some chat templates write the opening into the prompt.
+# Family, opening sign, closing sign, and whether the closing sign alone ends a thought: some chat templates write the
+# opening sign into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -31,8 +32,7 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A thought without an opening often begins so. The text is then buffered until its end, or until a closing shows that
-# it was a thought.
+# A thought without an opening sign often begins so. The text is then kept back until its end or a closing sign.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -42,7 +42,7 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# After the end of its turn a model invents a continued conversation.
+# After the end of its turn a model continues with an invented conversation.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -52,7 +52,7 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# The closings come first, because one begins like the end of a turn.
+# Closing signs come first: one begins like the end of a turn.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
@@ -61,9 +61,9 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# Words open these grammars, and count only at the beginning of a reply.
+# These openings are words, which count only at the beginning of a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
-# The end of the buffered text may become a sign.
+# The text so far may end with the beginning of a sign.
 _MAY_BE_TAG = re.compile(
     r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
     r"|<\|channel\|>[^<]{0,100}(?:<[^<>]{0,12})?|<\|channel>\w{0,8}|<\|start\|>\w{0,9}|<details[^<>]{0,400}"
@@ -74,7 +74,6 @@ _MAY_BEGIN_THOUGHT = re.compile(r"\A(?:a(?:n(?:a(?:l(?:y(?:s(?:i(?:s)?)?)?)?)?)?
 _LONGEST_CLOSING = 200
 
 LONGEST_CALL = 4_000
-# The site's prompt has this line above each source.
 _COPIED = re.compile(r"SOURCE \[\d+\][^\n]*\n(?=>)")
 _MAY_BE_COPIED = re.compile(r"S(?:O(?:U(?:R(?:C(?:E(?: (?:\[(?:\d+(?:\][^\n]*\n?)?)?)?)?)?)?)?)?)?\Z")
 _FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[^\n]*+\n\s*+")
@@ -87,6 +86,7 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
+    """Return whether the text begins like a thought; answers may begin so too."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 
@@ -96,11 +96,12 @@ def remove_thoughts(text: str) -> str:
 
 
 class MachineryStream:
-    """A filter that passes only the reply of streamed text.
+    """A filter of streamed text that passes on only the reply.
 
-    ``may_show`` returns whether the sources contain a text. ``opens_with_thought`` buffers the reply until a thought's
-    closing or the end. ``withheld`` is true if anything was left out, ``closes_alone`` if a closing had no opening.
-    ``takes_back`` is true until the caller has removed the text before that closing.
+    ``may_show`` returns whether the sources contain a text. If ``opens_with_thought``, text is kept back until a
+    thought closes, or to the end. ``withheld``: text was left out. ``closes_alone``: a closing sign came without an
+    opening one; if text was passed on before it, ``takes_back`` is true until the caller removes that text and resets
+    it.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # None means: it is decided whether the beginning is a thought.
+        # The reply's beginning; None once it is decided whether it is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -144,9 +145,9 @@ class MachineryStream:
         return self._release(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the buffered text without unfinished thoughts and calls.
+        """Return the text that was kept back, without unfinished thoughts and calls.
 
-        If ``is_cut``, a reply that looks like a thought is left out.
+        If ``is_cut``, an apparently unclosed thought is left out.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -184,7 +185,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the buffered text up to its next line or sign; None to wait."""
+        """Return the waiting text up to its next line or sign; None to wait for more."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)
@@ -197,7 +198,6 @@ class MachineryStream:
         elif (
             tag is not None and tag.end() == len(self._held) and not is_end and self._held[: tag.start()].endswith("`")
         ):
-            # The next character shows whether the sign is code.
             line_end = tag.start() - 1
             tag = None
         elif tag is not None and self._is_text(tag):
@@ -223,7 +223,6 @@ class MachineryStream:
         return text if text or tag else None
 
     def _is_text(self, tag: re.Match[str]) -> bool:
-        """Return whether a sign is part of the text: code, HTML, or in a source."""
         sign = tag.group().lower()
         if sign in ("<s>", "</s>"):
             is_html = self._is_struck or (
@@ -239,7 +238,7 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _judge_line(self, is_end: bool) -> int | None:
-        """Return the length of the call that begins the buffered text; 0 for none, None to wait."""
+        """Return the length of a call at the start of the line; 0 for none, None to wait for more."""
         text = self._held
         if not self._removes_calls:
             return 0
@@ -269,7 +268,7 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return the end of a JSON call; 0 for other text, None to wait."""
+        """Return the end of a call in JSON; 0 for other text, None to wait for more."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from chat.debugging.follow_up import DocumentBehind, documents_behind
 from chat.models import Answer
 from core.admin_base import PageAdmin, ReadOnlyAdmin
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from evaluation.charts import Drawing, line_chart, stacked_bars
 from evaluation.dashboard.dashboard_figures import BINS, EDGES, Activity, Distribution, activity, distributions
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, unanswered
@@ -83,7 +83,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
     def _render(
         self, request: HttpRequest, template: str, title: str, scope: DashboardScope, context: dict[str, Any]
     ) -> HttpResponse:
-        tell("conversation.listed")
+        record_event("conversation.listed")
         shared = {
             "scope": scope,
             "periods": PERIODS,

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.jobs import enqueue_on_commit
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
@@ -30,7 +30,7 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
         with transaction.atomic():
             trial = EmbedderTrial.objects.create(label=label, options=dict(options))
             enqueue_on_commit(EmbedderTrial, [trial.pk])
-            tell("embedder.tried", trial)
+            record_event("embedder.tried", trial)
     except IntegrityError:
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it.")) from None
     return trial
@@ -47,7 +47,7 @@ def request_switch(trial: EmbedderTrial) -> None:
             if not EmbedderTrial.objects.filter(pk=trial.pk, status=EmbedderTrial.Status.DONE).update(**values):
                 raise EvaluationError(_t("%s has not been measured.") % trial)
             enqueue_on_commit(EmbedderTrial, [trial.pk])
-            tell("embedder.switched", trial)
+            record_event("embedder.switched", trial)
     except IntegrityError:
         raise EvaluationError(_t("Another embedder is being tried: wait until that is done, or cancel it.")) from None
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.user_types import AnyUser
 from ragsite.accounts import sign_in_limits
 from ragsite.accounts.sign_in_limits import refuse
@@ -61,8 +61,8 @@ class LimitedBackend(ModelBackend):
         if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
-            # HTTP Basic begins no session, so Django sends no signal.
-            tell("sign_in.basic", user)
+            # HTTP Basic begins no session, so no signal of Django is sent.
+            record_event("sign_in.basic", user)
         return user
 
     async def aauthenticate(

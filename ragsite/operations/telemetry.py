@@ -101,7 +101,7 @@ def start(**_: Any) -> None:
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:
         _spans = OpenTelemetrySpans()
-        tracing.use(_spans)
+        tracing.set_span_backend(_spans)
 
 
 @worker_shutdown.connect

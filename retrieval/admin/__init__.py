@@ -1,4 +1,4 @@
-# They register themselves.
+# Imported admin modules register themselves.
 from retrieval.admin import (  # noqa: F401
     collection_admin,
     document_admin,

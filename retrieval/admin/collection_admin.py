@@ -27,7 +27,7 @@ from retrieval.rights.staff import entrust
 
 
 class InServiceChangeList(ChangeList):
-    """A list without the working copies of drafts, which are reached from their drafts."""
+    """A list without drafts' working copies, which are linked from their drafts."""
 
     root_queryset: QuerySet[Collection]
 
@@ -38,7 +38,6 @@ class InServiceChangeList(ChangeList):
         return super().get_queryset(request, exclude_parameters)
 
     def get_results(self, request: HttpRequest) -> None:
-        """Counts the documents of the whole page at once."""
         super().get_results(request)
         self.result_list = list(self.result_list)
         counts = documents_by_status(self.result_list)
@@ -72,9 +71,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
-        """Adds the fields that a draft depends on: a copy keeps its own short name, its visibility to staff alone, and
-        the language of its collection.
-        """
+        """Add the fields that a draft depends on: short name, visibility to staff, and language."""
         locked = []
         if obj is not None and draft_of(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
@@ -89,12 +86,12 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may_manage(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
-        """Refused for a working copy, which is deleted with its draft."""
+        """Refuse it for a working copy, which is deleted with its draft."""
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or (may_manage(request, obj) and draft_of(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Without grants for a working copy: those of its collection apply."""
+        """Leave out grants for a working copy: its collection's grants apply."""
         return [] if obj is not None and draft_of(obj) is not None else list(self.inlines)
 
     def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, Any]:
@@ -131,7 +128,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         try:
             return collection.statistics.chunks
         except CollectionStatistics.DoesNotExist:
-            return 0  # it never had passages
+            return 0  # the collection never had passages
 
     def save_model(self, request: HttpRequest, obj: Collection, form: ModelForm[Collection], change: bool) -> None:
         with transaction.atomic():
@@ -157,7 +154,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
 
 
 def documents_by_status(collections: Sequence[Collection]) -> dict[int, dict[str, int]]:
-    """How many documents each collection, by its id, has in each status."""
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     documents = Document.objects.filter(collection__in=collections).order_by()
     for collection, status, number in documents.values_list("collection", "status").annotate(Count("pk")):

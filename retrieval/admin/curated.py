@@ -1,5 +1,3 @@
-"""Admin pages and filters that show only the collections a member of staff may curate."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Rows of collections that the user may curate. Other rows do not exist for the user, even by their ids."""
+    """Rows of collections that the user may curate. Other rows do not exist for the user, even by id."""
 
     collection_path = "collection"
 
@@ -33,20 +31,18 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class WholeCollectionAdmin(CuratedAdmin):
-    """Rows that can reveal any document of their collection: shown only to users who may read all of them."""
+    """Rows that can reveal any document of a collection: the user must be able to read all of them."""
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return seen_whole_by(request.user)
 
 
 class CollectionFilter(admin.RelatedFieldListFilter):
-    """A filter by the collections that the user may read; other names are hidden."""
-
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         readable = Collection.objects.readable_by(request.user).values("pk")
         choices: list[tuple[str, Any]] = field.get_choices(include_blank=False, limit_choices_to={"pk__in": readable})
         return choices
 
     def has_output(self) -> bool:
-        """Shown also with only one collection: without it, Django would ignore the filter in links from other pages."""
+        """Show it also for one collection: otherwise Django ignores the filter in links from other pages."""
         return True

@@ -1,5 +1,3 @@
-"""Documents in the admin: the list, uploads, and a page of facts about each."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,14 +40,10 @@ from retrieval.models import Chunk, Document, DocumentText
 from retrieval.sources.web_page import address_in, submit_page
 from retrieval.viewer.source_views import download
 
-# What the page of one document tells of it, to be read only.
-
 LONGEST_EXCERPT = 160
 
 
 class DocumentFacts:
-    """Read-only fields of the page, under the names in the admin's ``readonly_fields``."""
-
     @admin.display(description=_("notice"))
     def not_read(self, document: Document) -> str:
         return document.notice or "-"
@@ -61,7 +55,6 @@ class DocumentFacts:
 
     @admin.display(description=_("recognised pages"))
     def recognised_pages(self, document: Document) -> SafeString | str:
-        """How many pages were recognised by OCR, with which confidence, and which of them need a check."""
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.recognised:
             return "-"
@@ -76,7 +69,6 @@ class DocumentFacts:
 
     @admin.display(description=_("instructions to a model"))
     def instructions(self, document: Document) -> SafeString | str:
-        """The first sentences that instruct a model, each with a link to its place."""
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.instructions:
             return "-"
@@ -89,7 +81,6 @@ class DocumentFacts:
 
     @admin.display(description=_("contains"))
     def members(self, document: Document) -> SafeString | str:
-        """The documents unpacked from it, each with its state."""
         found = document.members.order_by("source")
         items = format_html_join(
             "", "<li>{} – {}</li>", ((admin_link(member), member.get_status_display()) for member in found)
@@ -102,14 +93,12 @@ class DocumentFacts:
         return format_html('<a href="{}">{}</a>', address, _t("Download"))
 
 
-# Adding documents: several files at once, dropped, chosen or pasted, a text, or a page of the web; each judged alone.
-#
-# The page works without scripts as a form. A script sends each file by itself and is answered in JSON.
+# The upload page works as a form without scripts. A script sends each file alone and gets JSON.
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result for one file; ``document`` is None if it was refused, for the reason in ``sentence``."""
+    """The result for one file; a refused one has no ``document``, but a reason in ``sentence``."""
 
     document: Document | None
     is_new: bool
@@ -189,7 +178,6 @@ class UploadingAdmin(PageAdmin):
         return _Outcome(stored.document, is_new=True, sentence="")
 
     def _answer(self, outcomes: list[_Outcome]) -> JsonResponse:
-        """For each file, the sentence about it, or its status as in the list of documents."""
         files = [
             {
                 "added": outcome.document is not None,
@@ -203,7 +191,7 @@ class UploadingAdmin(PageAdmin):
     def _tell(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
-                # The admin capitalises a message's first letter, which must not be that of the file's name.
+                # The admin capitalises a message's first letter, but a file's name must not change.
                 self.message_user(request, outcome.sentence, messages.ERROR)
         if accepted := sum(outcome.is_new for outcome in outcomes):
             message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)
@@ -217,7 +205,6 @@ class UploadingAdmin(PageAdmin):
             self.message_user(request, message % unchanged, messages.INFO)
 
 
-# What a page of the list can ask about at once.
 MOST_IDS = 500
 
 
@@ -300,8 +287,6 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     ]
     readonly_fields = [*progress_fields, *file_fields]
 
-    # The list -------------------------------------------------------------------------------------------------------
-
     @admin.display(description=_("document"), ordering="title")
     def name(self, document: Document) -> str:
         return str(document)
@@ -337,7 +322,6 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @staticmethod
     def describe_problem(document: Document) -> str:
-        """Return why a document was not read, or what of it was not."""
         return document.error or (_("Not read: %s") % document.not_read if document.left_out else "")
 
     @admin.display(description=_("changed"), ordering="updated_at")
@@ -358,10 +342,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         message = ngettext("%d document will be read again.", "%d documents will be read again.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
-    # One document ---------------------------------------------------------------------------------------------------
-
     def get_fieldsets(self, request: HttpRequest, obj: Document | None = None) -> list[Any]:
-        """Without the field for a new file if it may not be replaced."""
         (name, options), *others = super().get_fieldsets(request, obj)
         if not self.has_change_permission(request, obj):
             options = {**options, "fields": [field for field in options["fields"] if field != "replacement"]}
@@ -377,7 +358,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 setattr(document, name, form.cleaned_data[name])
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
-                # The title is part of every passage's index, and the language of its questions.
+                # Every passage's index contains the title, and questions depend on the language.
                 submission.requeue(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
@@ -386,8 +367,6 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 reread = submission.submit(document.collection, document.source, replacement).changed
         if reread:
             self.message_user(request, _t("The document will be read again."), messages.INFO)
-
-    # Addresses ------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         guard = self.admin_site.admin_view
@@ -401,7 +380,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
 
     def status_view(self, request: HttpRequest) -> JsonResponse:
-        """The progress of the documents in ``ids``, by id; the list polls it while some are being read."""
+        """Return the progress of the documents in ``ids``; the list polls it while some are being read."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         ids = [int(part) for part in request.GET.get("ids", "").split(",") if part.isdecimal() and len(part) < 19]
@@ -418,14 +397,13 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         )
 
     def original_view(self, request: HttpRequest, document_id: int) -> HttpResponseBase:
-        """The file as it was uploaded; as a download only, because a browser would run scripts in an HTML file."""
+        """Return the uploaded file as a download only, because a browser would run scripts in HTML."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))
 
 
 def requeue_all(documents: QuerySet[Document]) -> int:
-    """Queue the documents to be read again, in a transaction; returns how many."""
     locked = list(documents.order_by("pk").select_for_update(of=("self",)))
     for document in locked:
         submission.requeue(document)

@@ -25,8 +25,6 @@ validate_language = RegexValidator(
 
 
 class DocumentFileInput(forms.ClearableFileInput):
-    """A file input that accepts the formats that can be read."""
-
     def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
         return {"accept": formats.accepted_files(), **super().build_attrs(base_attrs, extra_attrs)}
 
@@ -49,7 +47,6 @@ class FilesField(forms.FileField):
 
 
 def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[str, Any]:
-    """The context of a form for files: the collections that ``user`` may add documents to, or just one."""
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}
     collections = Collection.objects.curated_by(user)
@@ -60,8 +57,6 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
 
 
 class MetadataField(forms.JSONField):
-    """A document's metadata; None if the text is empty."""
-
     widget = forms.Textarea(attrs={"rows": 2})
 
     def __init__(self, **kwargs: Any) -> None:
@@ -80,7 +75,7 @@ class UploadForm(forms.Form):
         Collection.objects.none(), label=_("Collection"), error_messages={"required": _("Choose a collection first.")}
     )
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
-    # Of one file from a folder: its path in it.
+    # The path of a file within an uploaded folder.
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(
         label=_("Or text"),
@@ -113,7 +108,7 @@ class UploadForm(forms.Form):
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A document as staff may change it. ``replacement`` becomes the bytes of the new file, or None."""
+    """A document's form. ``replacement`` is the content of the new file, or None."""
 
     replacement = forms.FileField(
         label=_("New version of the file"),

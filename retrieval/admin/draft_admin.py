@@ -1,6 +1,4 @@
-"""Drafts of collections: begun, reviewed, published as a whole or discarded here. Their documents are changed on the
-documents' own pages.
-"""
+"""Drafts of collections: begin, review, publish or discard. Their documents have their own pages."""
 
 from __future__ import annotations
 
@@ -26,18 +24,15 @@ from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
 
-# Of each group of documents that the page of a draft shows.
 MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 
 
-def _stored_changes(draft: Draft) -> Changes:
-    """The changes that the draft made; nothing before it is published."""
+def _read_changes(draft: Draft) -> Changes:
     return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
 def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[tuple[str, Document | None]]:
-    """The first of the sources, each with its document in the collection; None if it has none."""
     first = sources[:MOST_NAMED]
     found = {one.source: one for one in Document.objects.filter(collection=collection_id, source__in=first)}
     return [(source, found.get(source)) for source in first]
@@ -70,10 +65,8 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        """How many documents a published draft changed. The changes of an open draft are shown on its page only:
-        finding them reads two collections.
-        """
-        changes = _stored_changes(draft)
+        """Return how many documents a published draft changed; for an open draft this would read two collections."""
+        changes = _read_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",
             _t("%d changed") % len(changes.changed) if changes.changed else "",
@@ -86,9 +79,9 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
-        changes = _stored_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
+        changes = _read_changes(obj) if is_published else Changes() if is_copying else changes_of(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
-        # The gates are asked only about what could be published now.
+        # The gates judge only drafts that could be published now.
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {
             "title": str(obj),
@@ -96,7 +89,6 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "draft": obj,
             "state": self.state(obj),
             "to_copy": Document.objects.filter(collection=obj.collection_id).count() if is_copying else 0,
-            # A worker is at it.
             "is_live": unread > 0 or obj.status in (Draft.Status.COPYING, Draft.Status.PUBLISHING),
             "changes": changes,
             "groups": [
@@ -112,8 +104,6 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),
         }
-
-    # Begin, publish, discard -----------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         change = "retrieval.change_draft"
@@ -138,7 +128,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return redirect("admin:retrieval_collection_change", collection.pk)
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = self._draft(request, pk)
+        draft = self._get_draft(request, pk)
         try:
             draft = lifecycle.publish(draft, request.user, override=read_override(request))
         except DraftRefused as error:
@@ -160,7 +150,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return redirect("admin:retrieval_draft_change", draft.pk)
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        draft = self._draft(request, pk)
+        draft = self._get_draft(request, pk)
         try:
             draft = lifecycle.discard(draft)
         except DraftRefused as error:
@@ -173,7 +163,6 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return super().open_collections(request) & Collection.objects.curated_by(request.user)
 
-    def _draft(self, request: HttpRequest, pk: int) -> Draft:
-        """The draft with this id. Raises: Http404."""
+    def _get_draft(self, request: HttpRequest, pk: int) -> Draft:
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")
         return get_object_or_404(drafts, pk=pk)

@@ -1,5 +1,3 @@
-"""Admin pages of rows that quality gates can refuse to publish."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -15,13 +13,7 @@ if TYPE_CHECKING:
 
 
 class GatedAdmin(PageAdmin):
-    """Rows that are published only past the quality gates."""
-
     def render_refusal(self, request: HttpRequest, refusal: PublicationRefused, **context: Any) -> TemplateResponse:
-        """Return a page with the reasons why ``subject`` is not published.
-
-        Users with the permission also see a form to publish it anyway.
-        """
         context |= {
             "objections": refusal.objections,
             "may_override": request.user.has_perm("retrieval.override_gate"),
@@ -31,5 +23,5 @@ class GatedAdmin(PageAdmin):
 
 
 def read_override(request: HttpRequest) -> str:
-    """The reason to publish against objections; empty if the user may not."""
+    """Return the reason to publish against objections; empty if the user may not."""
     return request.POST.get("override", "") if request.user.has_perm("retrieval.override_gate") else ""

@@ -1,5 +1,3 @@
-"""The grants of a collection on its admin page."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -16,15 +14,13 @@ if TYPE_CHECKING:
 
 
 class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """The grants of a collection, for users who may change it."""
-
     model = CollectionGrant
     extra = 0
     fields = ["group", "user", "role"]
     verbose_name_plural = _("access of people and groups")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
-        # Django's own asks for a permission that no collection needs to know of.
+        # Django's queryset would need a permission that is not per collection.
         return CollectionGrant.objects.select_related("group", "user")
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
@@ -34,8 +30,9 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
 
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
-    """Whether the user may change the collection's settings and grants: by a grant as its manager, or, if staff need no
-    grant, by the permission to change collections.
+    """Return whether the user may change settings and grants.
+
+    A manager's grant allows it, or, if staff need no grant, the permission to change collections.
     """
     has_permission = request.user.has_perm("retrieval.change_collection")
     if collection is None or collection.pk is None:

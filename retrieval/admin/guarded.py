@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 
 class GuardedAdmin(PageAdmin, CuratedAdmin):
-    """Documents, or what is made of them."""
-
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """A form that is sent is refused with the reason, by ``changing``."""
+        """Refuse the form on display; ``changing`` refuses a submitted one with the reason."""
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
 
@@ -59,8 +57,6 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
 
 
 class GuardedDeletionAdmin(GuardedAdmin):
-    """Documents, which can be deleted while their collection may be changed."""
-
     def has_delete_permission(self, request: HttpRequest, obj: Document | None = None) -> bool:
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or not find_reason(request, obj))
@@ -97,7 +93,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
 
 def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
-    """Why the document may not be changed now; cached for the request, because the admin asks often."""
+    """Return why the document may not be changed now; cached in the request, because the admin asks often."""
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
     if document.collection_id not in known:

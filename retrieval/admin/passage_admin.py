@@ -65,7 +65,7 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the st
 
 @admin.register(Chunk)
 class ChunkAdmin(GuardedAdmin):
-    """Passages, usually reached from their document. Only their questions can be edited."""
+    """Passages, usually opened from their document. Only their questions can be edited."""
 
     form = ChunkForm
     list_display = ["ordinal", "document", "section", "page", "token_count", "beginning", "questions"]
@@ -101,12 +101,10 @@ class ChunkAdmin(GuardedAdmin):
             return redirect("admin:retrieval_chunk_changelist")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
-        # What the search reads is large and of no use to people.
         seen = super().get_queryset(request).filter(document__in=Document.objects.readable_by(request.user))
         return seen.defer("search_vector", "bm25")
 
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
-        """Save only the questions, with all search data derived from them."""
         if "canonical_questions" in form.changed_data:
             with changing(obj.collection_id):
                 rewrite_questions(obj, form.cleaned_data["canonical_questions"])

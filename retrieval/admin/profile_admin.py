@@ -1,5 +1,3 @@
-"""Search profiles: their versions are made, tried, published and withdrawn here."""
-
 from __future__ import annotations
 
 import json
@@ -40,8 +38,6 @@ from retrieval.search.profiles.profile_comparison import compare
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
 from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
-# The form: a field for each setting that retrieval.profile_settings declares.
-
 EXAMPLES = {
     "weights": '{"vector": 0.6, "lexical": 0.4}',
     "metadata_boosts": '[{"key": "department", "value": "sales", "weight": 0.5}]',
@@ -61,7 +57,6 @@ class StructureField(forms.JSONField):
 
 
 def setting_field(name: str) -> forms.Field:
-    """The form field of a setting, by its type and bounds. The form fills in the choices."""
     setting = SETTINGS[name]
     options: dict[str, Any] = {"label": _(setting.label), "help_text": _(setting.help_text)}
     if setting.bounds is not None:
@@ -104,10 +99,7 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
 
 
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A profile, and the settings of its next version: ``profile_settings`` once the form is valid.
-
-    ``starting_point`` has the initial settings.
-    """
+    """A profile and its next version; a valid form has ``profile_settings``, which begin as ``starting_point``."""
 
     starting_point = ProfileSettings()
 
@@ -129,7 +121,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         super().__init__(*args, **kwargs)
         self.profile_settings: ProfileSettings | None = None
         if "reranker" in self.fields:
-            # What a version was saved with stays its choice, to be seen when it is there no more.
+            # A version's saved reranker stays a choice, so that the user sees when it no longer exists.
             names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, self.starting_point.reranker])
             self.fields["reranker"].choices = [(name, _reranker_label(name)) for name in names]  # type: ignore[attr-defined]
             self.fields["method"].choices = [(method.value, name) for method, name in METHOD_NAMES.items()]  # type: ignore[attr-defined]
@@ -145,7 +137,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         names = [name for name in SETTINGS if name in self.fields]
         if not names or any(name in self.errors for name in names):
             return cleaned
-        # What is left empty has its default, unless being empty means something.
+        # An empty field gets its default, unless None has a meaning.
         given = {name: cleaned[name] for name in names if cleaned[name] is not None or SETTINGS[name].when_empty}
         try:
             self.profile_settings = from_json(given)
@@ -155,15 +147,13 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return cleaned
 
 
-# For Django's metaclass a form's fields are attributes of its class; these come from the settings' declaration.
+# Django's metaclass needs form fields as class attributes; these come from the declared settings.
 for _name in SETTINGS:
     SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = setting_field(_name)
 
 
 def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
-    """The settings that differ, each with both values, in the words of the form; each class of questions counts as a
-    setting.
-    """
+    """Return the settings that differ with both values, in the form's words."""
     rows = []
     for name, setting in SETTINGS.items():
         old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)
@@ -196,14 +186,13 @@ def _reranker_label(name: str) -> str:
     return name if name in settings.RERANKERS else _t("%s (removed)") % name
 
 
-# The playground: one question, searched with two profiles. Nothing here changes anything but what is shown.
+# The playground searches one question with two profiles, and changes no data.
 
 PUBLISHED = "published"
 LARGEST_TOP_K = 50
 
 
 def profile_choices() -> list[tuple[str, Any]]:
-    """The built-in profile, the published one, and every version by its id."""
     versions: dict[str, list[tuple[str, str]]] = {}
     for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
         label = f"{version} · {version.note}" if version.note else str(version)
@@ -217,8 +206,6 @@ def profile_choices() -> list[tuple[str, Any]]:
 
 
 class ProfileChoice(forms.ChoiceField):
-    """A choice of the profile to search with: the built-in one, the published one, or any version by its id."""
-
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=profile_choices, **kwargs)
 
@@ -263,7 +250,6 @@ class PlaygroundForm(forms.Form):
 
 
 def search_twice(request: HttpRequest) -> dict[str, Any]:
-    """The page's context: the form and, with a question in the address, both results."""
     asked = "question" in request.GET
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
@@ -284,7 +270,7 @@ class SearchProfileAdmin(GatedAdmin):
     list_display = ["name", "slug", "state", "newest", "description"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
-    # The deletion of several at once does not check whether one of them is published.
+    # Deleting several at once would not check whether one of them is published.
     actions = None
 
     def get_fieldsets(self, request: HttpRequest, obj: SearchProfile | None = None) -> list[Any]:
@@ -292,12 +278,10 @@ class SearchProfileAdmin(GatedAdmin):
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
 
     def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
-        """Refused while one of its versions is published: answers would change without a publication."""
+        """Refuse it while a version is published: answers would change without a publication."""
         if obj is not None and obj.versions.filter(is_published=True).exists():
             return False
         return super().has_delete_permission(request, obj)
-
-    # The list --------------------------------------------------------------------------------------------------------
 
     @admin.display(description=_("status"))
     def state(self, profile: SearchProfile) -> SafeString | str:
@@ -310,26 +294,24 @@ class SearchProfileAdmin(GatedAdmin):
         return f"v{newest.number}" if newest else "-"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {**_in_force(), **(extra_context or {})})
-
-    # One profile -----------------------------------------------------------------------------------------------------
+        return super().changelist_view(request, {**_read_published(), **(extra_context or {})})
 
     def get_form(
         self, request: HttpRequest, obj: SearchProfile | None = None, change: bool = False, **kwargs: Any
     ) -> type[SearchProfileForm]:
         form = cast(type[SearchProfileForm], super().get_form(request, obj, change, **kwargs))
-        form.starting_point = self._starting_point(request, obj)
+        form.starting_point = self._choose_starting_point(request, obj)
         return form
 
-    def _starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
-        """The settings of the version in ``?from=``, else of the newest one, or of the published profile."""
+    def _choose_starting_point(self, request: HttpRequest, profile: SearchProfile | None) -> ProfileSettings:
+        """Return the settings of ``?from=``, else of the newest version, else of the published profile."""
         if profile is not None:
             wanted = _wanted_version(request, profile) or profile.versions.first()
             try:
                 if wanted is not None:
                     return wanted.read()
             except ImproperProfile:
-                return profiles.built_in_profile()  # the list of versions says that this one cannot be read
+                return profiles.built_in_profile()  # the list of versions reports that this one is unreadable
         return profiles.active_profile().settings
 
     def save_model(self, request: HttpRequest, obj: SearchProfile, form: ModelForm[Any], change: bool) -> None:
@@ -341,7 +323,7 @@ class SearchProfileAdmin(GatedAdmin):
             return
         version = profiles.add_version(obj, wanted, note=form.cleaned_data["note"], created_by=request.user)
         form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
-        # The admin capitalises a message's first letter, which must not be that of the short name.
+        # The admin capitalises a message's first letter, but the short name must not change.
         told = _t("Saved: %s. It takes effect when it is published.") % version
         self.message_user(request, told, messages.SUCCESS)
 
@@ -363,15 +345,13 @@ class SearchProfileAdmin(GatedAdmin):
     ) -> HttpResponse:
         profile = kwargs.get("obj")
         page = {
-            **_in_force(),
-            "versions": _version_rows(profile) if profile else [],
-            "overrides": _overrides(profile) if profile else [],
+            **_read_published(),
+            "versions": _build_version_rows(profile) if profile else [],
+            "overrides": _list_overrides(profile) if profile else [],
             "started_from": _wanted_version(request, profile) if profile else None,
             "may_change": self.has_change_permission(request, profile),
         }
         return super().render_change_form(request, {**context, **page}, *args, **kwargs)
-
-    # Versions --------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         playground = self.admin_site.admin_view(self.playground_view)
@@ -389,7 +369,7 @@ class SearchProfileAdmin(GatedAdmin):
     def playground_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        page = {**_in_force(), **search_twice(request), "may_change": self.has_change_permission(request)}
+        page = {**_read_published(), **search_twice(request), "may_change": self.has_change_permission(request)}
         return self.render_page(request, "searchprofile/playground", _t("Playground"), page)
 
     def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
@@ -425,8 +405,8 @@ class SearchProfileAdmin(GatedAdmin):
         return redirect("admin:retrieval_searchprofile_changelist")
 
 
-def _in_force() -> dict[str, Any]:
-    """The published profile, and whether the site's switch overrules it, for every page about profiles."""
+def _read_published() -> dict[str, Any]:
+    """Return the published profile, and whether the site's switch overrules it."""
     return {
         "in_force": profiles.active_profile(),
         "published": profiles.published_version(),
@@ -449,8 +429,8 @@ def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
         return False
 
 
-def _version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
-    """Each version with its differences from the published one; an unreadable version with the reason."""
+def _build_version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
+    """Return each version with its differences from the published one, or why it is unreadable."""
     in_force = profiles.active_profile().settings
     rows = []
     for version in profile.versions.select_related("profile", "created_by", "published_by"):
@@ -463,7 +443,6 @@ def _version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
     return rows
 
 
-def _overrides(profile: SearchProfile) -> QuerySet[Publication]:
-    """The publications against objections, the newest first."""
+def _list_overrides(profile: SearchProfile) -> QuerySet[Publication]:
     found = Publication.objects.filter(version__profile=profile).exclude(override="")
     return found.select_related("version__profile", "published_by")

@@ -1,5 +1,3 @@
-"""Sources in the admin: configured, monitored and started here."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -36,11 +34,9 @@ from retrieval.sources.options import save_source, store_options, warn_of_remove
 from retrieval.sources.protocol import Connector
 from retrieval.sources.states import standing_of, standings_of
 
-# The form of a source: what all have, and the settings of its kind.
-
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The base of the form of each kind; see ``form_of``."""
+    """The base form; ``form_of`` adds the settings of a kind."""
 
     kind: type[Connector]
     user: AnyUser
@@ -85,7 +81,10 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
 
 def form_of(kind: type[Connector], user: AnyUser, *, is_new: bool) -> type[SourceForm]:
-    """The form of a source of this kind. The collection cannot be changed, because its documents are there."""
+    """Return the form of a source of this kind.
+
+    The collection of a saved source cannot change: its documents are there.
+    """
     fields = [name for name in SourceForm.Meta.fields if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
     return type("SourceFormOfItsKind", (kind.form, SourceForm), {"kind": kind, "user": user, "Meta": meta})
@@ -102,7 +101,7 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 
 
 class StandingsChangeList(ChangeList):
-    """A list of sources with their standing and number of documents, found for the whole page at once."""
+    """A list of sources whose standings and document counts are loaded for the whole page at once."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -110,7 +109,6 @@ class StandingsChangeList(ChangeList):
         standings = standings_of(self.result_list)
         documents = Document.objects.filter(origin__in=self.result_list).order_by()
         numbers = documents.values_list("origin", "collection").annotate(Count("pk"))
-        # A draft's copies of them are the draft's.
         counts = {(origin, collection): number for origin, collection, number in numbers}
         for source in self.result_list:
             number = counts.get((source.pk, source.collection_id), 0)
@@ -127,8 +125,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return source_collections(request.user)
-
-    # The list -------------------------------------------------------------------------------------------------------
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return StandingsChangeList
@@ -160,8 +156,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def documents(self, source: Source) -> SafeString:
         return admin_link(Document, vars(source)["document_count"], origin__id__exact=source.pk)
 
-    # One source -----------------------------------------------------------------------------------------------------
-
     def get_form(self, request: HttpRequest, obj: Source | None = None, change: bool = False, **kwargs: Any) -> Any:
         kind = self._kind(request, obj)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
@@ -184,7 +178,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """A page to choose the kind by a link, then its form."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         kind = self._kind(request, None)
@@ -196,7 +189,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         return self.render_page(request, "source/kinds", _t("Add a source"), {"kinds": kinds})
 
     def save_model(self, request: HttpRequest, obj: Source, form: ModelForm[Source], change: bool) -> None:
-        # What was changed is tried at once.
         obj.next_run_at = None
         save_source(obj)
         warn_of_removed_secret(request, obj)
@@ -216,7 +208,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """A page that asks whether the documents are kept or deleted."""
+        """Ask whether to keep or delete the documents."""
         source = self.get_object(request, object_id)
         if not self.has_delete_permission(request, source):
             raise PermissionDenied
@@ -241,8 +233,6 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         )
         self.message_user(request, message % {"name": name, "n": removed}, messages.SUCCESS)
         return redirect("admin:retrieval_source_changelist")
-
-    # Buttons --------------------------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
         act = self.button_path("<int:pk>/act/<slug:action>/", self.act_view, "source_act", "retrieval.change_source")

@@ -56,7 +56,7 @@ class SearchView(ApiView):
 
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
-        """The passages that answer a question best, and why each has its rank."""
+        """Return the passages that answer a question best, and why each has its rank."""
         asked, result = search_as_asked(request)
         trace = result.trace
         answer: dict[str, Any] = {
@@ -73,7 +73,7 @@ class SearchView(ApiView):
 
 
 def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, Any], SearchResult]:
-    """The search in a request's body, and its result.
+    """Return the validated body of a search request, and its result.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
     """
@@ -118,7 +118,7 @@ class DocumentViewSet(
 ):
     """Documents, for staff with Django's permissions for them.
 
-    Deleting one removes its passages, its file, and nothing of the answers that cited it.
+    Deleting a document removes its passages and its file; answers that cited it stay.
     """
 
     queryset = Document.objects.select_related("collection").order_by("pk")
@@ -148,9 +148,9 @@ class DocumentViewSet(
         responses={202: UploadResponseSerializer, 400: UploadResponseSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Upload files, or fetch one page. Each is judged alone: 202 when at least one was accepted, 400 when none was.
+        """Upload files, or fetch one page. Each file is judged alone.
 
-        507 when none was accepted because the disk is full.
+        202 if at least one was accepted, 400 if none was, 507 if none was accepted because the disk is full.
         """
         sent: QueryDict = request.data  # type: ignore[assignment]  # what a multipart body is parsed into
         wanted = UploadSerializer(data={name: value for name, value in sent.items() if name != "file"})
@@ -201,7 +201,7 @@ class DocumentViewSet(
 
     @extend_schema(responses={204: None, 409: ProblemSerializer})
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete a document; 409 when its collection is changed by drafts alone, or is one that cannot be changed."""
+        """Delete a document; 409 if only drafts may change its collection, or if the collection cannot be changed."""
         document = self.get_object()
         try:
             with changing(document.collection_id):
@@ -218,7 +218,7 @@ class _DocumentFilters(serializers.Serializer[Any]):
 
 
 class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
-    """The collections in service that the caller may ask; staff with the permission may add one."""
+    """The collections that the caller may ask; staff with the permission may add a collection."""
 
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]
@@ -242,9 +242,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
 
 def with_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
-    """``collections`` with ``document_total`` and ``passage_total`` of what ``user`` may read; one count is not joined
-    into the other.
-    """
+    """Add ``document_total`` and ``passage_total`` of what ``user`` may read, counted in separate subqueries."""
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")

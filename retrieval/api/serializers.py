@@ -1,4 +1,4 @@
-"""Request and response fields of the API. Response fields serve the schema; views build responses from dataclasses."""
+"""Request and response fields of the API. Response fields are for the schema; views respond with dataclasses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.types import DateRange, QueryClass, SearchMethod
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class MetadataObjectField(serializers.Field[dict[str, object], Any, Any, Any]):
-    """A JSON object; in a form, its text."""
+    """A JSON object; forms send it as text."""
 
     def to_internal_value(self, data: Any) -> dict[str, object]:
         return validated_metadata(parse_metadata(data) if isinstance(data, str) else data)
@@ -32,7 +32,7 @@ class DateRangeSerializer(KnownFieldsOnly):
     field = TextField(max_length=200, help_text="`added`, `changed`, or a key of the metadata.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """With `from`, which is a keyword of Python."""
+        """Add `from`, which is a keyword of Python."""
         days = {name: serializers.DateField(required=False, allow_null=True) for name in ("from", "to")}
         return {**super().get_fields(), **days}
 
@@ -61,7 +61,7 @@ class FiltersSerializer(KnownFieldsOnly):
     )
     metadata = MetadataObjectField(required=False, help_text="Only documents whose metadata contain this object.")
     metadata_any = serializers.DictField(
-        # Each value of a list is two conditions in SQL.
+        # Each value of a list becomes two conditions in SQL.
         child=serializers.ListField(min_length=1, max_length=50),
         required=False,
         help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.',
@@ -211,7 +211,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
 
 
 class UploadSerializer(KnownFieldsOnly):
-    """The fields that accompany uploaded files; the files are taken from the request, so that each is checked alone."""
+    """The fields of an upload, except the files, which the view checks one by one."""
 
     file = serializers.ListField(
         child=serializers.FileField(),
@@ -268,7 +268,7 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
         models.TextField: TextField,
         models.SlugField: SlugTextField,
     }
-    # Its refusal does not repeat what was sent, which may be half a character that no response can hold.
+    # Its error does not repeat the value, which may be half a surrogate pair.
     serializer_choice_field = NameField
 
     class Meta:

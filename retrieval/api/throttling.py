@@ -16,7 +16,6 @@ from retrieval.models import RequestCount
 
 logger = logging.getLogger(__name__)
 
-# Longer than any window.
 _FORGOTTEN_AFTER = timedelta(days=2)
 _COUNT = """
     INSERT INTO retrieval_requestcount AS counted (key, calls, since) VALUES (%(key)s, 1, %(now)s)
@@ -28,8 +27,9 @@ _COUNT = """
 
 
 class CountedTogether(SimpleRateThrottle):
-    """A limit on requests within a window that begins with the first one. One statement counts and decides, so that
-    simultaneous requests to several processes cannot all pass.
+    """A limit on requests within a window that begins with the first request.
+
+    One statement counts and decides, so that simultaneous requests cannot all pass.
     """
 
     num_requests: int | None
@@ -57,7 +57,7 @@ class CountedTogether(SimpleRateThrottle):
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            # What is stored stays readable on a full disk.
+            # Reading must stay possible on a full disk.
             logger.warning("A request was not counted against its limit: %s", error)
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())
@@ -75,5 +75,5 @@ class ScopedRates(ScopedRateThrottle, CountedTogether):
 
 
 def forget_old_counts() -> int:
-    """Delete counts of past windows; returns how many rows."""
+    """Delete counts of past windows; return their number."""
     return RequestCount.objects.filter(since__lt=timezone.now() - _FORGOTTEN_AFTER).delete()[0]

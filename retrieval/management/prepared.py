@@ -10,32 +10,32 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-# Any number: what matters is that all commands ask for the same lock.
+# The value is arbitrary; all commands ask for the same lock.
 _PREPARING_LOCK = 7_263_515
 
 
 class PreparedCommand(BaseCommand):
-    """A command that finds the database as it needs it, also before the site was started for the first time."""
+    """A command that prepares the database, also before the site's first start."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self._prepare()
         return super().execute(*args, **options)
 
     def _prepare(self) -> None:
-        """Bring the embedded database up to date. Raises: CommandError when another one is not."""
-        if not _unapplied():
+        """Update the embedded database. Raises: CommandError if another database is out of date."""
+        if not _count_unapplied():
             return
         if settings.EMBEDDED_POSTGRES is None:
             raise CommandError(
-                f"{_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
+                f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
             )
-        # Not to standard output, which may be read by a program.
+        # A program may read standard output.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
         migrate()
 
 
 def migrate() -> None:
-    """Apply all migrations, while other processes that would do the same wait."""
+    """Apply all migrations, one process at a time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [_PREPARING_LOCK])
         try:
@@ -44,6 +44,6 @@ def migrate() -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [_PREPARING_LOCK])
 
 
-def _unapplied() -> int:
+def _count_unapplied() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

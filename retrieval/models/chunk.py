@@ -1,5 +1,3 @@
-"""Passages and what is indexed with them: vectors, counts of lexemes, rows of tables, and index checks."""
-
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
@@ -19,9 +17,8 @@ from retrieval.text.terms import DIMENSIONS
 class Chunk(models.Model):
     """A passage: the unit that is ranked, quoted and cited.
 
-    ``content`` is ``text[start:end]`` of its document, to the character. ``search_vector`` says which lexemes it holds,
-    ``bm25`` what each is worth: the saturated, length-normalised term weight of BM25, at the lexeme's hashed dimension.
-    Only ``retrieval.documents`` writes chunks.
+    ``content`` is exactly the document's ``text[start:end]``. ``search_vector`` contains its lexemes; ``bm25`` their
+    saturated, length-normalised weights at hashed dimensions.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -43,9 +40,9 @@ class Chunk(models.Model):
         db_default=False,
         help_text=_("Kept when the document is read again, as long as the passage is the same."),
     )
-    # The blocks that hold some of it, as `retrieval.text.block` writes them.
+    # The blocks that the passage overlaps (`retrieval.text.block`).
     blocks = models.JSONField(default=list, db_default=[])
-    # This text-search configuration reduced its words; it is empty if the passage is older than the field.
+    # The text-search configuration of the words; empty in old rows.
     configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
@@ -56,14 +53,13 @@ class Chunk(models.Model):
         verbose_name = _("passage")
         verbose_name_plural = _("passages")
         constraints = [
-            # Deferred: a new version of a document moves passages past each other within one transaction.
+            # The check is deferred because a new version of a document reorders passages within one transaction.
             models.UniqueConstraint(
                 fields=["document", "ordinal"], name="one_chunk_per_place", deferrable=models.Deferrable.DEFERRED
             )
         ]
         indexes = [
             GinIndex(fields=["search_vector"], name="chunk_search_vector"),
-            # Few are, and they are asked for by themselves.
             models.Index(
                 fields=["collection"], condition=models.Q(questions_edited=True), name="chunk_questions_edited"
             ),
@@ -74,14 +70,13 @@ class Chunk(models.Model):
 
     @property
     def section(self) -> str:
-        """Headings above the passage, outermost first; empty when there are none."""
         return " › ".join(self.heading_path)
 
 
 class Embedder(models.Model):
-    """A vector space: a model, at a precision, with a width. Exactly one is searched at a time.
+    """A vector space: a model, a precision and a width. Exactly one is searched at a time.
 
-    ``options`` describe how the embedder is made if it was chosen in the admin (``embedder_choice.chosen_embedder``).
+    ``options`` are for an embedder chosen in the admin (``embedder_choice.chosen_embedder``).
     """
 
     name = models.CharField(_("name"), max_length=200, unique=True)
@@ -102,11 +97,10 @@ class Embedder(models.Model):
 
 
 class EmbedderCalibration(models.Model):
-    """The scale on which an embedder's cosines lie, as fitted on this site's documents (`retrieval.index.closeness`).
+    """The scale of an embedder's cosines, fitted on this site's documents (`retrieval.index.closeness`).
 
-    ``name`` is the embedder's. That of a model in this process holds a hash of its files: another file is another
-    embedder; that of an embedding server does not change with its model. The row is kept when the site moves to another
-    embedder, and serves again when it comes back.
+    ``name`` contains a hash of the files of a model in this process; an embedding server's name does not change with
+    its model. Rows are kept for a return to the embedder.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -125,9 +119,8 @@ class EmbedderCalibration(models.Model):
 class ChunkEmbedding(models.Model):
     """The unit vector of a passage in one embedder's space.
 
-    The column has no fixed width, so that two embedders can live side by side while the site moves from one to the
-    other; each has an HNSW index of its own (see ``retrieval.index.vector_index``). Half precision changed no ranking
-    figure on any of the public test sets, and halves the index.
+    The column has no fixed width, because two embedders coexist during a switch; each has its HNSW index
+    (``retrieval.index.vector_index``). Half precision changed no ranking figure on the public test sets, and halves it.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -144,10 +137,9 @@ class ChunkEmbedding(models.Model):
 
 
 class IndexCheck(models.Model):
-    """What one reconciliation found; see ``retrieval.documents.reconciliation``.
+    """The result of one reconciliation, from a worker for the web processes.
 
-    A row and not a counter in memory, because a worker checks and web processes show it. ``inconsistencies`` holds one
-    object for each kind and collection: kind, collection, count, examples, repaired.
+    ``inconsistencies`` has for each kind and collection: kind, collection, count, examples, repaired.
     """
 
     finished_at = models.DateTimeField(_("time"), auto_now_add=True)
@@ -164,8 +156,7 @@ class IndexCheck(models.Model):
 
 
 class Lexeme(models.Model):
-    """In how many chunks of a collection a lexeme occurs: the document frequency of BM25's inverse document
-    frequency."""
+    """The number of chunks of a collection with a lexeme, for BM25's inverse document frequency."""
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     lexeme = models.TextField()
@@ -173,10 +164,10 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
-        # What a misspelt word may have been: the lexemes that begin alike and are about as long.
+        # Spelling correction looks for lexemes that begin alike and are about as long.
         indexes = [
             models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
-            # The codes that begin with a part of one.
+            # Part numbers are completed by their beginning.
             models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
         ]
 
@@ -185,10 +176,9 @@ class Lexeme(models.Model):
 
 
 class Table(models.Model):
-    """A table of a document's text, of which questions are computed. Only ``retrieval.tables.stored_tables`` writes
-    them.
+    """A table in a document's text, for computed answers; written by ``retrieval.tables.stored_tables``.
 
-    ``columns`` holds [name, kind, unit] of each column.
+    ``columns`` contains [name, kind, unit] of each column.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="tables")
@@ -208,9 +198,9 @@ class Table(models.Model):
 
 
 class TableRow(models.Model):
-    """A row: ``values`` are typed, one a column, ``cells`` the [start, end] of each in the document's text.
+    """A row: ``values`` are typed, ``cells`` are [start, end] in the document's text, one for each column.
 
-    ``labels`` are its cells of text as letters and digits alone, by which a question that names one finds the row.
+    Questions find it by ``labels``, its text cells as letters and digits.
     """
 
     table = models.ForeignKey(Table, models.CASCADE, related_name="rows")

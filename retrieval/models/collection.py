@@ -14,7 +14,7 @@ from core.users import groups_of, is_active, is_superuser
 class TextSearchConfiguration(models.TextChoices):
     """The text-search configurations of PostgreSQL that the site offers.
 
-    `simple` only splits and lower-cases words. `auto` uses the configuration of each document's own language.
+    `simple` only splits and lower-cases words. `auto` uses the configuration of each document's language.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -48,8 +48,6 @@ CONFIGURATION_BY_CODE: dict[str, TextSearchConfiguration] = {
 
 
 class Visibility(models.TextChoices):
-    """Who may ask a collection without being named in a grant."""
-
     PUBLIC = "public", _("everybody")
     SIGNED_IN = "signed_in", _("everybody who has signed in")
     STAFF = "staff", _("staff")
@@ -57,17 +55,17 @@ class Visibility(models.TextChoices):
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):
-    """What users may do with collections, as it is at this moment. Superusers may do everything.
+    """The users' present rights; superusers have all.
 
-    A draft's working copy has the rights of the collection that it is a draft of, for those who may curate that one.
+    Curators of a draft's collection may also use its working copy.
     """
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Collections whose passages may be shown to ``user``, but for documents that are narrowed to others.
+        """Return collections whose passages ``user`` may see, except documents restricted to others.
 
-        Of a user who came with an API key that is limited to some collections, none but those.
+        An API key may limit the collections.
         """
-        within_key = self._within_key_of(user)
+        within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
         seen = [Visibility.PUBLIC]
@@ -75,40 +73,37 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
             seen.append(Visibility.SIGNED_IN)
             if getattr(user, "is_staff", False):
                 seen.append(Visibility.STAFF)
-        in_service = Q(draft=None) & (Q(visibility__in=seen) | _granted(user, *CollectionGrant.Role))
+        in_service = Q(draft=None) & (Q(visibility__in=seen) | _is_granted(user, *CollectionGrant.Role))
         return within_key.filter(in_service | _open_to(user, *CURATING, path="draft__collection__"))
 
     def curated_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Collections whose documents ``user`` may change, as far as the model permissions go."""
+        """Return collections whose documents ``user`` may change, model permissions aside."""
         return self._open_to(user, *CURATING)
 
     def granted_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
-        """Those in which a grant gives ``user`` one of the roles."""
-        granted = Q(draft=None) & _granted(user, *roles) | _granted(user, *roles, path="draft__collection__")
-        return self._within_key_of(user).filter(granted)
+        granted = Q(draft=None) & _is_granted(user, *roles) | _is_granted(user, *roles, path="draft__collection__")
+        return self._limit_to_key(user).filter(granted)
 
     def managed_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Collections whose settings and grants ``user`` may change, as far as the model permissions go."""
+        """Return collections whose settings and grants ``user`` may change, model permissions aside."""
         return self._open_to(user, CollectionGrant.Role.MANAGER)
 
     def _open_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
-        within_key = self._within_key_of(user)
+        within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
         open_to = Q(draft=None) & _open_to(user, *roles) | _open_to(user, *roles, path="draft__collection__")
         return within_key.filter(open_to)
 
-    def _within_key_of(self, user: AnyUser) -> CollectionQuerySet:
+    def _limit_to_key(self, user: AnyUser) -> CollectionQuerySet:
         limits = limits_of(user)
         return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
     def in_service(self) -> CollectionQuerySet:
-        """Those that readers meet, and none that is a draft's working copy."""
         return self.filter(draft=None)
 
 
-def _granted(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """That ``user``, or a group of theirs, has one of the roles in the collection at ``path``."""
+def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
     if not is_active(user):
         return Q(pk__in=[])
     held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), role__in=roles)
@@ -116,8 +111,8 @@ def _granted(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """That ``user`` has one of the roles in the collection at ``path``. Staff have them all where no grant is asked."""
-    granted = _granted(user, *roles, path=path)
+    """Return the condition that ``user`` has a role; staff have all roles unless grants are required."""
+    granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
         open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
         return granted | Q(**{f"{path}visibility__in": open_to_staff})
@@ -125,8 +120,6 @@ def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 class Collection(models.Model):
-    """Documents that are searched together."""
-
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in addresses and commands."))
     name = models.CharField(_("name"), max_length=200)
     description = models.TextField(_("description"), blank=True)
@@ -173,7 +166,7 @@ class Collection(models.Model):
 
     @property
     def languages(self) -> str:
-        """Return the languages of the text in words for readers; `auto` lists the languages that were found."""
+        """Return the text's languages in words for users; `auto` lists the languages that were found."""
         if self.text_search_configuration != TextSearchConfiguration.AUTO:
             return self.get_text_search_configuration_display()
         statistics = getattr(self, "statistics", None)
@@ -182,7 +175,7 @@ class Collection(models.Model):
 
 
 class CollectionGrant(models.Model):
-    """A role of a user, or of the members of a group, in a collection. A role holds what those before it hold."""
+    """A role of a user or group in a collection. A role includes the roles before it."""
 
     class Role(models.TextChoices):
         READER = "reader", _("reader: asks it")
@@ -228,19 +221,18 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):
-    """The figures of a collection that keyword search uses, updated in the transaction that changes its chunks.
+    """A collection's figures for keyword search, updated in the transaction that changes its chunks.
 
-    ``reference_length`` is the mean chunk length that the stored term weights were computed with. It follows
-    ``total_length / chunks`` only roughly, because each change of it rewrites every weight of the collection.
-    ``configurations`` lists the text-search configurations that chunks have or had, separated by blanks. ``version``
-    grows with every change of the chunks; data derived at another version is stale.
+    ``reference_length``, the mean chunk length behind the stored term weights, follows ``total_length / chunks`` only
+    roughly, because a change rewrites every weight. ``configurations`` of present or past chunks are separated by
+    blanks. ``version`` grows with every change; data derived at another version is stale.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.FloatField(default=0)
     reference_length = models.FloatField(default=0)
-    # k1, b and the field boosts that the stored term weights were computed with.
+    # k1, b and the field boosts of the stored term weights.
     weighting = models.CharField(max_length=200, blank=True)
     configurations = models.CharField(max_length=200, default="", db_default="")
     version = models.PositiveBigIntegerField(default=0)

@@ -1,5 +1,3 @@
-"""Documents, who may see them, and what was recognised in them."""
-
 from __future__ import annotations
 
 import uuid
@@ -22,15 +20,14 @@ from retrieval.models.webhook import Webhook, announce
 
 
 class RecognisedPage(models.Model):
-    """What was recognised on one page of a file: kept as soon as it is known, so that no page is recognised twice.
+    """The OCR result of one page of a file, stored at once so that no page is recognised twice.
 
-    ``words`` holds [text, left, top, right, bottom, line, confidence] of each, in ten thousandths of the upright page.
-    ``failure`` says why nothing could be recognised; the page is not tried again with the same ``recipe``.
+    ``words`` contains [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page. After
+    a ``failure`` the same ``recipe`` is not tried again.
     """
 
     content_hash = models.CharField(max_length=64)
     number = models.PositiveIntegerField()
-    # The engine, its version and its languages.
     recipe = models.CharField(max_length=200)
     width = models.FloatField(default=0)
     height = models.FloatField(default=0)
@@ -49,31 +46,28 @@ class RecognisedPage(models.Model):
 
 
 def upload_path(document: Document, filename: str) -> str:
-    """Where an uploaded file is kept: under a random name, so that no upload can overwrite or guess another's."""
+    """Return a random storage path: no upload can overwrite or guess another's."""
     return f"documents/{uuid.uuid4().hex}{PurePath(filename).suffix.lower()[:12]}"
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
-        """Documents that ``user`` may read at this moment."""
         return self.filter(seen_by(readers_for(user)), collection__in=Collection.objects.readable_by(user))
 
     def narrowed(self) -> DocumentQuerySet:
-        """Those that only members of some groups see."""
         return self.filter(is_narrowed())
 
     def count_left_out(self) -> dict[str, int]:
-        """Return how many documents lack something of their file, by its kind; a kind that none lacks has 0."""
+        """Return for each kind how many documents lack content of that kind; 0 if none does."""
         rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
         counts = Counter(kind for left_out in rows for kind in {kind for kind, _names, _count in left_out})
         return {kind: counts[kind] for kind in KINDS}
 
 
 class Document(Job):
-    """A file an admin put into a collection, and the job of ingesting it.
+    """A file in a collection, and the job of ingesting it.
 
-    While a new version of the file is being read, or when reading it failed, the passages of the version before it
-    stay searchable: they belong to :class:`DocumentText`, which only a successful ingestion replaces.
+    The previous version stays searchable until a new one is read: its passages belong to :class:`DocumentText`.
     """
 
     class Status(models.TextChoices):
@@ -88,12 +82,11 @@ class Document(Job):
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
-    # The title as it stands in the file: while `title` equals it, a new version of the file may change it.
+    # The title in the file: while `title` equals it, a new version of the file may change it.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
     )
-    # The source that keeps it in sync; None for one that was uploaded.
     origin = models.ForeignKey(
         "retrieval.Source",
         models.SET_NULL,
@@ -106,7 +99,7 @@ class Document(Job):
     url = models.URLField(
         _("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original.")
     )
-    # The archive or mail that this file came in: read again, it brings this document up to date, or removes it.
+    # The archive or mail that contained this file; reading it again updates or removes the file.
     parent = models.ForeignKey(
         "self",
         models.CASCADE,
@@ -125,16 +118,15 @@ class Document(Job):
 
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
-    # Reading it took longer than the quick ones take: few such documents are read at once.
+    # Few documents that were slow to read are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
-    # Sentences that speak to a language model instead of a reader (retrieval.text.instructions).
+    # Number of sentences addressed to a language model (retrieval.text.instructions).
     instruction_count = models.PositiveIntegerField(_("instructions to a model"), default=0)
 
-    # What the file holds beside its text: [kind, first names, count] of each.
+    # [kind, first names, count] of the file's content that was not read.
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
-    # None of what a command or a source brought.
     added_by = user_key(_("added by"), blank=True, editable=False)
     review_on = models.DateField(
         _("review date"),
@@ -153,8 +145,7 @@ class Document(Job):
         verbose_name = _("document")
         verbose_name_plural = _("documents")
         constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]
-        # Which documents have a file still, asked when one of them lets go of it.
-        # And which ones are narrowed, asked before each search.
+        # The indexes find documents that share a file, and restricted documents before each search.
         indexes = [
             models.Index(fields=["file"], name="document_file"),
             GinIndex(fields=["metadata"], name="document_metadata"),
@@ -173,25 +164,23 @@ class Document(Job):
 
     @property
     def is_due(self) -> bool:
-        """Whether it has to be reviewed by now."""
         return self.review_on is not None and self.review_on <= timezone.localdate()
 
     @property
     def notice(self) -> str:
-        """What was not read of the file, in the language of the page; empty when all was."""
+        """Content of the file that was not read, in the page's language; empty if all was read."""
         return explain(self.left_out)
 
     @property
     def not_read(self) -> str:
-        """How much was not read of the file, by kind, in the language of the page; empty when all was."""
+        """The amounts that were not read, by kind, in the page's language; empty if all was read."""
         return summarise(self.left_out)
 
     def share_metadata(self) -> None:
-        """Give the members, and theirs, this document's metadata: what narrows a mail narrows what came in it."""
+        """Copy the metadata to all members: a mail's restriction also applies to its attachments."""
         Document.objects.filter(pk__in=self.list_with_members()[1:]).update(metadata=self.metadata)
 
     def list_with_members(self) -> list[int]:
-        """Its id, and those of what came in it, and in that."""
         found = parents = [self.pk]
         while parents:
             parents = list(Document.objects.filter(parent__in=parents).values_list("pk", flat=True))
@@ -199,14 +188,14 @@ class Document(Job):
         return found
 
     def write(self, **values: Any) -> bool:
-        # During ingestion this is the time of the last progress: `/readyz` recognises a stuck document by it.
+        # `/readyz` recognises a stuck document by the time of its last progress.
         return super().write(updated_at=timezone.now(), **values)
 
 
 class DocumentText(models.Model):
-    """The canonical text of the version that is being served; every offset of its chunks refers to it.
+    """The canonical text of the searchable version; all offsets of its chunks refer to it.
 
-    ``pages`` holds [number, start, end] triples, ``sections`` [start, level, title]; both by ascending start.
+    ``pages`` contains [number, start, end], ``sections`` [start, level, title]; both by ascending start.
     """
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")
@@ -216,7 +205,7 @@ class DocumentText(models.Model):
     text = models.TextField()
     pages = models.JSONField(default=list)
     sections = models.JSONField(default=list)
-    # [number, confidence] of each page that is a picture; the confidence is null where nothing was recognised.
+    # [number, confidence] of each scanned page; the confidence is null if recognition failed.
     recognised = models.JSONField(default=list)
     # [start, end, rule] of the first sentences that instruct a language model.
     instructions = models.JSONField(default=list)

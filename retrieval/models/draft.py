@@ -14,17 +14,14 @@ from retrieval.models.collection import Collection
 
 class DraftQuerySet(models.QuerySet["Draft"]):
     def open(self) -> DraftQuerySet:
-        """Those that are neither published nor discarded."""
         return self.exclude(status__in=Draft.ENDED)
 
 
 class Draft(Job):
-    """A working copy of a collection, in which documents are added, changed and removed before readers meet them.
+    """A working copy of a collection, whose changes are invisible to readers before publication.
 
-    The copy is a collection of its own, so that it is searched, measured and asked like any other, by staff alone. The
-    row is the job of what a worker does with it (see ``retrieval.documents.drafts.lifecycle``); ``attempts`` are those
-    of the publication once it is asked for. Once published, it is the record: ``changes`` holds the sources that were
-    added, changed and removed, ``objections`` what the gates had against it.
+    The copy is a collection, so that staff can search, measure and ask it. ``attempts`` counts attempts to publish.
+    ``changes`` records added, changed and removed sources, ``objections`` the gates' objections.
     """
 
     class Status(models.TextChoices):
@@ -36,11 +33,11 @@ class Draft(Job):
 
     ENDED = (Status.PUBLISHED, Status.DISCARDED)
     TASK = "retrieval.tasks.resume_draft"
-    # A worker resumes it from the state that it is in.
+    # A worker resumes the draft in its present state.
     WAITING = models.F("status")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
-    # None once the draft is ended and its copy cleared away.
+    # None after an ended draft's copy is deleted.
     working_copy = models.OneToOneField(
         Collection, models.SET_NULL, null=True, related_name="draft", verbose_name=_("working copy")
     )
@@ -48,7 +45,7 @@ class Draft(Job):
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = user_key(_("begun by"))
-    # What the permission to publish was given for: the states of the collection and of the working copy.
+    # The versions of collection and working copy that the permission to publish is for.
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = user_key(_("published by"), blank=True)
@@ -83,14 +80,14 @@ class Draft(Job):
 
     @classmethod
     def unfinished(cls) -> models.QuerySet[Draft]:
-        """The drafts to copy, to publish or to clear away."""
+        """Return the drafts to copy, to publish or to clear away."""
         return cls.objects.filter(
             Q(status__in=[cls.Status.COPYING, cls.Status.PUBLISHING])
             | Q(status__in=cls.ENDED, working_copy__isnull=False)
         )
 
     def give_back(self, error: str) -> bool:
-        """Return a publication to the admin; False when it is not being published under this lease."""
+        """Return a publication to the admin; False if this lease is not publishing it."""
         publishing = self.held().filter(status=self.Status.PUBLISHING)
         return bool(
             publishing.update(

@@ -1,4 +1,4 @@
-"""What was not read of a file, in the reader's language: a row "kind, first names, number" of ``Document.left_out``."""
+"""Sentences about content of a file that was not read, from ``Document.left_out``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.utils.translation import gettext_noop, ngettext, ngettext_lazy
 
 LeftOutRow = tuple[str, list[str], int]
 
-# How much of each kind, as part of an enumeration.
 KINDS = {
     "words": ngettext_lazy("%d word", "%d words"),
     "hidden": ngettext_lazy("%d hidden word", "%d hidden words"),
@@ -42,7 +41,6 @@ KINDS = {
     "partial": ngettext_lazy("%d piece of a longer message", "%d pieces of longer messages"),
     "outlook": ngettext_lazy("%d package of Outlook", "%d packages of Outlook"),
 }
-# What a curator can do.
 _ADVICE = {
     "formulas": gettext_noop("Open the file in its program, save it and upload it: then the values are in it."),
     "form": gettext_noop("Print the form to PDF there, and upload that."),
@@ -54,12 +52,12 @@ _ADVICE = {
 
 
 def summarise(left_out: Iterable[LeftOutRow]) -> str:
-    """Return "3 comments, 1 chart"; empty where all was read."""
+    """Return "3 comments, 1 chart"; empty if all was read."""
     return ", ".join(str(KINDS[kind] % count) for kind, _names, count in left_out)
 
 
 def explain(left_out: Iterable[LeftOutRow]) -> str:
-    """Return what was not read with its first names, and what to do about it; empty where all was read."""
+    """Return the unread content with its first names, and advice; empty if all was read."""
     parts, advice = [], []
     for kind, names, count in left_out:
         part = str(KINDS[kind] % count)

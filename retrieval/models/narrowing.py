@@ -20,15 +20,14 @@ from retrieval.types import Reader
 
 
 def readers_for(user: Any) -> tuple[Reader, ...]:
-    """``user`` as a reader of narrowed documents; empty for a superuser, who sees them all.
+    """Return ``user`` as a reader of restricted documents; empty for a superuser, who sees all.
 
-    Whoever may curate a collection sees all of its documents: they could take away what narrows them.
+    Curators see all documents of a collection, because they could remove the restrictions.
     """
     if is_superuser(user):
         return ()
     if not is_active(user):
         return (Reader(),)
-    # Without the permission, staff curate no more than what is granted to them.
     is_curator = user.pk is not None and user.is_staff and user.has_perm("retrieval.change_document")
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
@@ -40,19 +39,18 @@ def readers_for(user: Any) -> tuple[Reader, ...]:
 
 
 def is_narrowed(path: str = "") -> Q:
-    """That the document at ``path`` is narrowed."""
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
 def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
-    """That each of the readers may see the document at ``path``, as far as that is narrowed."""
+    """Return the condition that each reader may see the document at ``path``."""
     condition = Q()
     for reader in readers:
         seen = ~is_narrowed(path)
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())
-            # The names are looked for among the keys of an object, too.
+            # HasAnyKeys would also find the names among the keys of an object.
             seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
         if reader.collections:
             seen |= Q(**{f"{path}collection__in": reader.collections})

@@ -12,12 +12,10 @@ from retrieval.profile_settings import ProfileSettings, from_json
 
 
 class VersionIsFixed(TypeError):
-    """A saved version was to be changed. For the programmer: a change is a new version."""
+    """A saved version was about to change. For the programmer: make a new version."""
 
 
 class SearchProfile(models.Model):
-    """A way of searching under a name; what it was at any time is in its versions."""
-
     slug = models.SlugField(
         _("short name"), unique=True, help_text=_("Names the profile in explanations, as in “default v3”.")
     )
@@ -35,10 +33,10 @@ class SearchProfile(models.Model):
 
 
 class SearchProfileVersion(models.Model):
-    """The settings of a profile at one time; whatever refers to a version finds them as they were.
+    """The unchangeable settings of a profile at one time.
 
-    At most one version of all profiles is in force; with none, the site searches with what its settings say. A saved
-    version cannot be changed: ``retrieval.search.profiles.profiles`` makes versions and puts them in force.
+    At most one version of all profiles is published, by ``retrieval.search.profiles.profiles``; otherwise the site's
+    settings apply.
     """
 
     profile = models.ForeignKey(
@@ -50,7 +48,7 @@ class SearchProfileVersion(models.Model):
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     created_by = user_key(_("made by"), blank=True)
     is_published = models.BooleanField(_("in force"), default=False)
-    # Of the last time it was published: the admin's log has every time.
+    # The last publication; the admin's log has all.
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = user_key(_("published by"), blank=True)
 
@@ -69,19 +67,19 @@ class SearchProfileVersion(models.Model):
         return f"{self.profile.slug} v{self.number}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Raises: VersionIsFixed for a version that was saved before, ImproperProfile for settings no search has."""
+        """Save a new version. Raises: VersionIsFixed for a saved one, ImproperProfile for invalid settings."""
         if not self._state.adding:
             raise VersionIsFixed(f"Version {self.pk} is saved and stays as it is: a change is a new version.")
         self.settings = to_json(from_json(self.settings))
         super().save(*args, **kwargs)
 
     def read(self) -> ProfileSettings:
-        """The settings. Raises: ImproperProfile when this release of the site knows them no more."""
+        """Return the settings. Raises: ImproperProfile if this release no longer supports them."""
         return from_json(self.settings)
 
 
 class Publication(models.Model):
-    """That a version was put in force; against which objections, and then why. Written once, by ``publish``."""
+    """The record of one publication: the objections, and the reason to override them."""
 
     version = models.ForeignKey(
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")

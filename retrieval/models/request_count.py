@@ -4,10 +4,9 @@ from django.db import models
 
 
 class RequestCount(models.Model):
-    """How many requests of one caller were counted against one limit since the moment that the window began.
+    """One caller's requests against one limit within the present window.
 
-    In the database, because every web process must know it; in a table that a crash of the server empties, because
-    nothing is lost with it but a minute's count.
+    The table is unlogged: a crash of the server loses only a minute's count.
     """
 
     key = models.CharField(max_length=200, primary_key=True)

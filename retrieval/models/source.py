@@ -14,18 +14,18 @@ from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 
-# A source that was not synchronised for three intervals, and at least so long, is stale.
+# A source is stale after three missed intervals, and at least this long.
 STALE_MINUTES = 60
 
 
-# The options of all kinds that say to which server a secret goes, and how protected.
+# The options of all kinds that name a secret's server and its protection.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
 
 
 class Source(SecretHolder):
-    """A place from which documents of a collection come by themselves; ``retrieval.sources`` says how.
+    """A place from which ``retrieval.sources`` reads a collection's documents.
 
-    ``options`` are those of its kind. ``secret`` is their secret part, encrypted.
+    ``options`` depend on the kind; ``secret`` is their encrypted secret part.
     """
 
     SECRET_PURPOSE = "retrieval.sources"  # noqa: S105 (the name of a purpose)
@@ -66,17 +66,14 @@ class Source(SecretHolder):
 
     @property
     def own_documents(self) -> models.QuerySet[Document]:
-        """Those of its collection that came from it; a draft's copies of them are the draft's."""
         return self.documents.filter(collection=self.collection_id)
 
 
 class SourceRun(Job):
-    """One synchronisation of a source, and the job of doing it. A preview finds out what one would do, and does none of
-    it.
+    """One synchronisation of a source, as a job; a preview only reports.
 
-    ``removed`` grows as documents are removed; the other numbers are those of the items that were seen so far.
-    ``kept_back`` is how many removals wait for somebody's consent, and ``may_remove`` is that consent. ``details``
-    holds names of items by what became of them, and why some failed.
+    The numbers count items seen so far; ``removed`` counts removals done. ``kept_back`` removals wait for consent
+    (``may_remove``). ``details`` has names of items by outcome, and reasons of failures.
     """
 
     class Status(models.TextChoices):
@@ -104,7 +101,6 @@ class SourceRun(Job):
     details = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
     finished_at = models.DateTimeField(_("ended"), null=True, blank=True)
-    # Of all attempts, without the pauses between them.
     seconds = models.FloatField(_("seconds"), default=0)
 
     class Meta:
@@ -129,11 +125,11 @@ class SourceRun(Job):
 
 
 class SourceItem(models.Model):
-    """An item of a source as it was when last seen, and its document.
+    """The last seen state of a source's item, and its document.
 
-    ``key`` is its name there, ``name`` the source of its document. ``fingerprint`` says without reading it whether it
-    changed; ``validators`` are the headers of a conditional request. ``links`` are what was found in it, as arguments
-    of ``RemoteItem``. ``seen_by_run`` and ``outcome`` say what the run that saw it last did with it.
+    ``key`` is its name in the source, ``name`` the document's source. ``fingerprint`` shows changes without reading;
+    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``. ``seen_by_run`` is
+    the last run, with this ``outcome``.
     """
 
     class Outcome(models.TextChoices):
@@ -141,7 +137,7 @@ class SourceItem(models.Model):
         CHANGED = "changed", _("changed")
         UNCHANGED = "unchanged", _("unchanged")
         FAILED = "failed", _("failed")
-        # It led elsewhere, or is no document: a page that is followed and not kept.
+        # Redirected, or not a document: crawled for links, not stored.
         PASSED = "passed", _("not a document")
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="items")
@@ -154,13 +150,12 @@ class SourceItem(models.Model):
     seen_by_run = models.BigIntegerField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)
-    # It is read again only after it has changed.
+    # A rejected item is read again only after a change.
     is_rejected = models.BooleanField(default=False)
-    # A run found it gone, and waits for consent to remove it.
+    # The item is gone, and its removal waits for consent.
     is_held = models.BooleanField(default=False)
 
     class Meta:
-        # A key may be longer than an entry of an index.
         constraints = [models.UniqueConstraint(F("source"), MD5("key"), name="one_item_per_key")]
 
     def __str__(self) -> str:
@@ -168,7 +163,7 @@ class SourceItem(models.Model):
 
 
 def is_stale(source: Source, last_success: Any) -> bool:
-    """Whether a source on a schedule has not been synchronised for much longer than its schedule says."""
+    """Return whether a scheduled source has missed its schedule by far."""
     if source.is_paused or not source.interval_minutes:
         return False
     allowed = timedelta(minutes=max(3 * source.interval_minutes, STALE_MINUTES))

@@ -1,5 +1,3 @@
-"""Webhooks, and their deliveries: jobs that are kept as a log."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,12 +13,12 @@ from django.utils.translation import gettext_lazy as _
 from core.encryption import SecretHolder, origin_of
 from core.jobs import Job, enqueue_on_commit, pause_after
 
-# So many failures in a row are the receiver's, not a delivery's.
+# After this number of failures in a row the receiver is considered away.
 PAUSED_FROM_FAILURES = 3
 
 
 class Webhook(SecretHolder):
-    """An address that gets the ``events`` it names. ``secret`` signs what is sent to it, and is kept encrypted."""
+    """An address that gets the ``events`` it lists. The encrypted ``secret`` signs the messages."""
 
     SECRET_PURPOSE = "retrieval.webhooks"  # noqa: S105 (the name of a purpose)
 
@@ -34,7 +32,6 @@ class Webhook(SecretHolder):
     secret = models.TextField(_("secret"), editable=False)
     events = ArrayField(models.CharField(max_length=40, choices=Event), verbose_name=_("events"))
     is_active = models.BooleanField(_("active"), default=True)
-    # Attempts that failed in a row, of whichever delivery.
     failures = models.PositiveIntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
     paused_until = models.DateTimeField(_("paused until"), null=True, blank=True, editable=False)
     created_at = models.DateTimeField(_("added"), auto_now_add=True)
@@ -51,9 +48,7 @@ class Webhook(SecretHolder):
         return origin_of(self.address)
 
     def note(self, *, has_failed: bool) -> None:
-        """Count the failures in a row. After several nothing is sent for a while, longer each time; a success ends
-        that.
-        """
+        """Count failures in a row; several pause the webhook, longer each time, until a success."""
         waiting = self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
         self.failures = self.failures + 1 if has_failed else 0
         if self.failures >= PAUSED_FROM_FAILURES:
@@ -66,8 +61,6 @@ class Webhook(SecretHolder):
 
 
 class WebhookDelivery(Job):
-    """One event for one address: ``payload`` is what is sent, ``response_status`` what the last attempt got."""
-
     class Status(models.TextChoices):
         WAITING = "waiting", _("waiting")
         RUNNING = "running", _("being sent")
@@ -76,7 +69,7 @@ class WebhookDelivery(Job):
 
     TASK = "retrieval.tasks.deliver_webhook"
     WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
-    # With the pauses of jobs, the last attempt is two hours after the first.
+    # The last attempt is two hours after the first, with the pauses of jobs.
     MOST_ATTEMPTS = 8
 
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", verbose_name=_("webhook"))
@@ -97,7 +90,7 @@ class WebhookDelivery(Job):
 
     @classmethod
     def in_turn(cls) -> QuerySet[Self]:
-        """The first that is due of each receiver that is sent nothing now."""
+        """Return the first due delivery of each receiver that has none running."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
         due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
         return cls.startable().filter(pk__in=due.values("pk"))
@@ -107,15 +100,15 @@ class WebhookDelivery(Job):
 
 
 def announce(event: str, payload: Mapping[str, Any]) -> int:
-    """Have the event sent to every active webhook that names it; returns to how many.
+    """Queue the event for every active webhook that lists it; return their number.
 
-    Call it in the transaction that saves what happened: both are kept, or neither is.
+    Call it in the transaction of the event's cause.
     """
     hooks = Webhook.objects.filter(is_active=True, events__contains=[event])
     rows = [
         WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.paused_until) for hook in hooks
     ]
     WebhookDelivery.objects.bulk_create(rows)
-    # During a pause, and just after it, the sweep does so.
+    # The sweep sends deliveries that wait for the end of a pause.
     enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

@@ -1,9 +1,8 @@
-"""The context of an answer, from the hits of a search.
+"""Build the context of an answer from the hits of a search.
 
-Hits that repeat another one word for word are dropped. Each other hit is extended by the passages that complete its
-blocks (for the best hits also their short sections), then by its neighbours, if the budget allows. Passages that touch
-or overlap become one block, without the overlap. Blocks of one document come together; documents and blocks are ordered
-by their best hit. If the budget is too small, the lowest-ranked passages are left out.
+Repetitions are dropped. Each hit gets, within the budget, the passages that complete its blocks (the best hits also
+their short sections), then its neighbours. Adjacent or overlapping passages become one block. Blocks are ordered by
+their best hit, but stay with their document.
 """
 
 from __future__ import annotations
@@ -16,17 +15,13 @@ from retrieval.search.trace import Hit
 from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
-# What stands around a hit and belongs to it: the rest of its blocks, and of a short section.
-
 Place = tuple[int, int]
-# Document, number of a passage of it, and the stretch of text around that passage that is wanted whole.
+# Document, passage number, and the text range around that passage that should be complete.
 Stretch = tuple[int, int, int, int]
-# The passages up to so many places from those named, and those that hold some of their stretches.
+# Loads passages within a distance of the stretches' passages, and passages that overlap their ranges.
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
-# How far from a hit passages are looked for.
 FARTHEST_PLACES = 20
-# What is longer is shown in part anyway.
 LARGEST_BLOCK_TOKENS = 1_500
 LARGEST_SECTION_TOKENS = 700
 
@@ -36,14 +31,11 @@ def place_of(passage: Passage) -> Place:
 
 
 class _Surroundings:
-    """The neighbours of hits, loaded by one query each time."""
-
     def __init__(self, load_neighbours: LoadNeighbours) -> None:
         self._load_neighbours = load_neighbours
         self._known: dict[Place, Passage] = {}
 
     def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
-        """Load the passages within ``expand`` places of the hits, and those that contain the needed stretches."""
         self._known.update((place_of(passage), passage) for passage in hits)
         wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
         if stretches := [(*place_of(passage), start, end) for passage, start, end in wanted]:
@@ -53,14 +45,13 @@ class _Surroundings:
         return self._known.get(place)
 
     def around(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """The neighbours that contain the rest of ``start`` to ``end``; none if they are too far away."""
+        """Return the neighbours that contain the rest of ``start`` to ``end``; none if they are too far away."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
             while at.start > start if step < 0 else at.end < end:
                 distance += 1
                 following = self._known.get((passage.document_id, passage.ordinal + step * distance))
-                # Beyond the first and the last passage stands white space.
                 if following is None or following.end <= start or following.start >= end:
                     break
                 if distance == FARTHEST_PLACES:
@@ -71,11 +62,6 @@ class _Surroundings:
 
 
 def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
-    """The ranges of the blocks that begin before the passage or end after it, except those too long to be included
-    whole.
-
-    Each row of records is its own range.
-    """
     return [
         (block.start, block.end)
         for block in passage.blocks
@@ -86,7 +72,6 @@ def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
 
 
 def _find_cut_sections(passage: Passage) -> list[tuple[int, int]]:
-    """The ranges of the short sections that begin before the passage or end after it."""
     sections = {
         (block.start if block.heading_start is None else block.heading_start, block.section_end)
         for block in passage.blocks
@@ -107,7 +92,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# So many of the best hits are given with the whole section they stand in, where it is short.
+# This many of the best hits get their whole section, if it is short.
 _WHOLE_SECTIONS = 3
 
 
@@ -119,12 +104,10 @@ def assemble(
     expand: int = 1,
     blocks: int = LARGEST_BLOCKS,
 ) -> AssembledContext:
-    """At most ``blocks`` blocks of at most ``budget_tokens`` together; empty for no hits.
+    """Return at most ``blocks`` blocks within ``budget_tokens``; empty for no hits.
 
-    ``load_neighbours`` loads the passages that complete a hit's blocks, and those up to ``expand`` places from it, then
-    the passages that complete the neighbours' cut blocks. With ``expand`` 0 the hits stay as they are. The best hit is
-    kept even if it alone exceeds the budget. Raises: ValueError for a budget outside 1 to LARGEST_BUDGET_TOKENS, or for
-    blocks outside 1 to LARGEST_BLOCKS.
+    The best hit is kept even if it exceeds the budget. Raises: ValueError for a budget outside 1 to
+    LARGEST_BUDGET_TOKENS, or for blocks outside 1 to LARGEST_BLOCKS.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -142,7 +125,7 @@ def assemble(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # The best hits are held whole before worse ones come in, which keep half of the budget.
+            # The best hits are completed first, with at most half of the budget.
             for found in needs[:_WHOLE_SECTIONS]:
                 chosen.complete(found, surroundings, budget_tokens // 2)
     for found in needs:
@@ -150,7 +133,7 @@ def assemble(
     for passage in likely:
         chosen.add_neighbours(passage, surroundings, expand)
     chosen.complete_neighbours(surroundings)
-    ordered = _ordered([_block(run, chosen.score_of) for run in _runs(chosen.passages.values())])
+    ordered = _order_blocks([_build_block(run, chosen.score_of) for run in _group_runs(chosen.passages.values())])
     characters = sum(len(passage.content) for passage in chosen.passages.values())
     return AssembledContext(
         blocks=tuple(ordered),
@@ -170,23 +153,20 @@ def assemble(
 
 
 def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
-    """Passages that are cited without having been ranked; those of one document that follow one another are one block.
-
-    In reading order, the documents in the order given; their score is 0.
-    """
-    runs = _runs(passages)
-    return [_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
+    """Return blocks of unranked passages (score 0) in reading order, joined where they are adjacent."""
+    runs = _group_runs(passages)
+    return [_build_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
-# This many characters of the text after a hit are kept with it, about one screen.
+# About one screen of the text after a hit stays with it.
 FOLLOWING_CHARACTERS = 900
 
 
 def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Return each hit of the context as a block of its own, best first, as a reader sees it.
+    """Return each hit of the context as a block for users, best first; equal contents give one block.
 
-    A block contains the hit, the passages that complete its blocks and its short section, and a screen of the text
-    after it, as far as the context contains them. Hits with the same content give one block.
+    A block contains the hit, and from the context the rest of its blocks and short section, and a screen of text after
+    it.
     """
     run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
@@ -198,7 +178,7 @@ def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[Conte
             start = min([passage.start, *(start for _passage, start, _end in needs)])
             end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
             around = [each for each in run if each.end > start and each.start < end]
-            found[passage.content_hash] = _block(around, {place_of(passage): hit.score})
+            found[passage.content_hash] = _build_block(around, {place_of(passage): hit.score})
     return tuple(found.values())
 
 
@@ -206,7 +186,6 @@ _Need = tuple[Passage, int, int]
 
 
 def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
-    """The stretches of text around a hit that should be complete, the most important first."""
     ranges = _find_cut_blocks(passage)
     if whole_sections:
         ranges += _find_cut_sections(passage)
@@ -214,8 +193,6 @@ def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
 
 
 class _Chosen:
-    """The passages of the context, by their places; hits have a score."""
-
     def __init__(self, budget_tokens: int, blocks: int) -> None:
         self.passages: dict[Place, Passage] = {}
         self.score_of: dict[Place, float] = {}
@@ -234,13 +211,11 @@ class _Chosen:
             self.score_of[place] = hit.score
 
     def complete(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
-        """Add all passages of each stretch, or none of them."""
         for passage, start, end in needs:
             if place_of(passage) in self.score_of:
                 self._add(surroundings.around(passage, start, end), budget_tokens)
 
     def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
-        """Add the passages up to ``expand`` places from a hit, without leaving a gap."""
         document, ordinal = place_of(passage)
         if (document, ordinal) not in self.score_of:
             return
@@ -253,7 +228,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Add the passages that complete the neighbours' blocks: the end of a table says little without its head."""
+        """Complete the neighbours' blocks: the end of a table is useless without its header."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
@@ -262,7 +237,6 @@ class _Chosen:
                 self._add(surroundings.around(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
-        """Add all of the passages, if there is room for the new ones."""
         new = {place_of(passage): passage for passage in passages if place_of(passage) not in self.passages}
         tokens = sum(passage.token_count for passage in new.values())
         if self._tokens + tokens > budget_tokens:
@@ -272,8 +246,7 @@ class _Chosen:
         return True
 
 
-def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
-    """Passages grouped into stretches of one document without a gap, each in reading order."""
+def _group_runs(passages: Iterable[Passage]) -> list[list[Passage]]:
     by_document: dict[int, list[Passage]] = defaultdict(list)
     for passage in passages:
         by_document[passage.document_id].append(passage)
@@ -291,14 +264,14 @@ def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
     return runs
 
 
-def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBlock:
+def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBlock:
     start, end = run[0].start, run[0].end
     content = run[0].content
     tokens = float(run[0].token_count)
     for passage in run[1:]:
         if passage.end <= end:
             continue
-        # Between two passages without overlap stands white space only: every other character is in some passage.
+        # Only white space lies between passages without overlap: some passage contains every other character.
         gap = "\n" * max(0, passage.start - end)
         fresh = passage.content[max(0, end - passage.start) :]
         content += gap + fresh
@@ -314,17 +287,15 @@ def _block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBl
         end=end,
         score=score_of[place_of(best)],
         tokens=round(tokens),
-        blocks=_merge(passage.blocks for passage in run),
+        blocks=_merge_blocks(passage.blocks for passage in run),
     )
 
 
-def _merge(of_passages: Iterable[tuple[Block, ...]]) -> tuple[Block, ...]:
-    """The items that several passages contain parts of, once each, in reading order."""
+def _merge_blocks(of_passages: Iterable[tuple[Block, ...]]) -> tuple[Block, ...]:
     return tuple(sorted({each for found in of_passages for each in found}, key=lambda each: each.start))
 
 
-def _ordered(blocks: Sequence[ContextBlock]) -> list[ContextBlock]:
-    """Documents by their best block, and a document's blocks by their own best hit."""
+def _order_blocks(blocks: Sequence[ContextBlock]) -> list[ContextBlock]:
     best_of: dict[int, float] = {}
     for block in blocks:
         best_of[block.best.document_id] = max(best_of.get(block.best.document_id, block.score), block.score)

@@ -1,5 +1,3 @@
-"""Validation of a document's metadata."""
-
 from __future__ import annotations
 
 import json
@@ -13,10 +11,10 @@ LONGEST_METADATA = 20_000
 
 
 def validated_metadata(value: object) -> dict[str, object]:
-    """``value``, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
+    """Return the value, a JSON object that PostgreSQL can store. Raises: ValidationError, with one sentence."""
     if not isinstance(value, dict):
         raise ValidationError(_('Metadata must be a JSON object, such as {"department": "sales"}.'))
-    for leaf in _leaves(value):
+    for leaf in _iterate_leaves(value):
         if isinstance(leaf, str) and ("\x00" in leaf or any("\ud800" <= char <= "\udfff" for char in leaf)):
             raise ValidationError(_("Metadata must not contain NUL characters or halves of surrogate pairs."))
         if isinstance(leaf, float) and not math.isfinite(leaf):
@@ -32,15 +30,14 @@ def validated_metadata(value: object) -> dict[str, object]:
 
 
 def parse_metadata(text: str) -> object:
-    """The value of a JSON text. Raises: ValidationError, with one sentence."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise ValidationError(_("Metadata must be valid JSON.")) from None
 
 
-def _leaves(value: object) -> Iterator[object]:
-    """Keys, and values without nested ones; without recursion, because the sender chooses the depth."""
+def _iterate_leaves(value: object) -> Iterator[object]:
+    """Yield all keys and values, without recursion, because the sender chooses the depth."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

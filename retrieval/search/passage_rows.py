@@ -1,4 +1,4 @@
-"""Reads stored passages: for the sources of an answer, for the scores of candidates, and for a reranker."""
+"""Read stored passages: for an answer's sources, for scores of candidates, and for a reranker."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from retrieval.types import Passage, StoredChunk
 
 logger = logging.getLogger(__name__)
 
-# Passages as a reranker reads them.
 
+# Rerankers read 512 tokens, which are shorter, and cut longer texts themselves.
 LONGEST_CHARACTERS = 4000
-"""Of a passage's content. Rerankers read 512 tokens, which end before, and cut what is too long themselves."""
 
 
 def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
-    """Title, headings and content of each chunk as they were written, by id and in the order given.
+    """Return title, headings and content of each chunk in the given order, without repeated lines.
 
-    Repetitions are left out, such as a heading equal to the title; deleted chunks are missing.
+    Deleted chunks are missing.
     """
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
@@ -44,10 +43,10 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
 
 
 def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
-    """Return those of the chunks that have a heading or an item with this number: ``3.2``, but not ``3.2.1``.
+    """Return the chunks that have a heading or item with this number: ``3.2``, but not ``3.2.1``.
 
-    Items of lists count for numbers of several levels alone, as every list has a second item; a line that begins with
-    the ``noun``, such as "Step 2", counts always.
+    List items count only for numbers with levels, because every list has a second item; lines with the ``noun``, such
+    as "Step 2", always count.
     """
     item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
     begins = re.compile(
@@ -61,16 +60,13 @@ def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
     }
 
 
-# What the index holds of the candidates of a search, read for all of them by one statement.
-
 NO_VECTOR = np.empty(0, np.float32)
 
 
 def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
-    """The stored data of these chunks, by id; deleted ones are missing.
+    """Return the chunks' index data by id, in one statement; deleted chunks are missing.
 
-    Vectors are the embedder's, empty if it has none for a chunk. Without an embedder no vectors are read, and without
-    ``terms`` no term weights. Raises: DatabaseError.
+    Vectors are the embedder's, or empty. Raises: DatabaseError.
     """
     columns = ["chunk.configuration", "sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
@@ -91,7 +87,7 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     )
     found = {
         pk: StoredChunk(
-            # Two 16-bit words of header, then half-precision numbers, big-endian.
+            # The format is two 16-bit header words, then big-endian half-precision numbers.
             vector=NO_VECTOR if sent is None else np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
             collection_id=collection,
             configuration=configuration,
@@ -100,11 +96,10 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
         )
         for pk, collection, language, configuration, term_weights, sent in rows
     }
-    # In the order asked for: sums of single precision depend on it, and rows come in any order.
+    # Sums of single precision depend on the order, and the database returns rows in any order.
     return {pk: found[pk] for pk in chunk_ids if pk in found}
 
 
-# A passage's fields, and where they stand.
 _FIELDS = {
     "chunk_id": "chunk.id",
     "document_id": "chunk.document_id",
@@ -128,13 +123,12 @@ _SELECT = (
 
 
 def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
-    """The passages with these ids, by id; deleted ones are missing."""
     rows = fetch(f"{_SELECT} WHERE chunk.id = ANY(%s::bigint[])", [list(chunk_ids)])
-    return {row[0]: _passage(row) for row in rows}
+    return {row[0]: _build_passage(row) for row in rows}
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
-    """The metadata of each chunk's document, by chunk id, with its id and the slug of its collection."""
+    """Return the metadata of each chunk's document, with its id and its collection's slug."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__metadata", "document", "collection__slug"
     )
@@ -142,9 +136,9 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
 
 
 def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
-    """Those of the chunks to which a curator gave this question, or one very similar to it.
+    """Return the chunks to which a curator gave this question, or a very similar one.
 
-    Without an embedder, or a scale for its cosines, only the wording is compared.
+    Only the wording is compared without an embedder or a scale for its cosines.
     """
     given = fetch(
         "SELECT id, canonical_questions FROM retrieval_chunk WHERE id = ANY(%s::bigint[]) AND questions_edited",
@@ -167,9 +161,7 @@ def find_given(question: str, chunk_ids: Iterable[int]) -> frozenset[int]:
 
 
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
-    """The passages around the named ones, in one query: up to ``expand`` places from each, and up to FARTHEST_PLACES if
-    they contain part of its stretch.
-    """
+    """Return the passages within ``expand`` places, or up to FARTHEST_PLACES if they overlap the range."""
     rows = fetch(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "
         "past) ON wanted.document_id = chunk.document_id AND chunk.ordinal <> wanted.ordinal "
@@ -178,10 +170,10 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
         'OR (chunk.start < wanted.past AND chunk."end" > wanted.first))',
         [list(column) for column in zip(*stretches, strict=True)],
     )
-    return {place_of(passage): passage for passage in map(_passage, rows)}
+    return {place_of(passage): passage for passage in map(_build_passage, rows)}
 
 
-def _passage(row: Sequence[Any]) -> Passage:
+def _build_passage(row: Sequence[Any]) -> Passage:
     values = dict(zip(_FIELDS, row, strict=True))
     rows, start = values["blocks"], values["start"]
     values["heading_path"] = tuple(values["heading_path"])

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A table is shown if its place among the hits and its named columns and cells weigh at least this much together.
+# A table needs this total weight of its place among the hits and its named columns and cells.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -44,8 +44,7 @@ def show_table(
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table is clearly meant.
 
-    A hit in the table adds weight, and so do its columns and cells that the question names. ``candidates`` come from
-    ``find_candidates``; ``passages`` are the hits of the search, best first.
+    ``candidates`` come from ``find_candidates``; ``passages`` are the hits, best first.
     """
     weighed = [
         (_weigh_place(known, passages) + weigh_names(question, known), -place, known)
@@ -57,7 +56,7 @@ def show_table(
     table = Table.objects.select_related("document__collection").filter(pk=known.pk).first()
     if table is None:
         return None
-    near_rows = _rows_of_hits(table, known, passages)
+    near_rows = _find_rows_of_hits(table, known, passages)
     return _load_shown(choose(question, known, nearness_in(known), near_rows), known, table, language)
 
 
@@ -65,7 +64,7 @@ def _weigh_place(known: KnownTable, passages: Sequence[Passage]) -> float:
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
-def _rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) -> list[int]:
+def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) -> list[int]:
     holding = [passage for passage in passages if known.overlaps(passage)]
     if not holding:
         return []
@@ -77,7 +76,6 @@ def _rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) 
 
 
 def nearness_in(table: KnownTable) -> Nearness:
-    """Return the function that measures with the embedder how near a text is to columns of the table."""
     return partial(_measure_nearness, table)
 
 
@@ -92,7 +90,7 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
 
 
 def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
-    """Return the chosen part of the table with its texts; None while the document is being read again."""
+    """Return the chosen part of the table; None while the document is being read again."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     text = DocumentText.objects.filter(pk=table.document_id).values_list("text", flat=True).first()
@@ -101,7 +99,6 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
     shown = {
         column: [show_cell(text[slice(*cells[ordinal][column])]) for ordinal in ordinals] for column in choice.columns
     }
-    # A column that has neither a name nor a filled cell is left out.
     shown = {at: texts for at, texts in shown.items() if any(texts) or not _UNNAMED.fullmatch(known.columns[at].name)}
     rows = tuple(tuple(map(_shorten, row)) for row in zip(*shown.values(), strict=True))
     document = table.document
@@ -129,7 +126,6 @@ def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: 
 
 
 def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
-    """Return whether the condition's words are only a part of some cell that meets it."""
     return condition.operator == "is" and any(key_of(cell) not in condition.values for cell in cells)
 
 
@@ -138,7 +134,6 @@ def _shorten(cell: str) -> str:
 
 
 def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, row_count: int) -> str:
-    """Return the sentence above the rows, which says how they were chosen: "9 of 250 rows, sorted by area." """
     if conditions:
         said = _("%(matched)d of %(total)d rows: %(conditions)s") % {
             "matched": choice.matched,
@@ -160,7 +155,6 @@ def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, r
 
 
 def _build_address(choice: TableChoice, known: KnownTable, table: Table) -> str:
-    """Return the address of the table's page with the conditions and the order of the choice."""
     typed: dict[str, str] = {}
     for condition in choice.conditions:
         name = f"c{condition.column}"

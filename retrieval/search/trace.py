@@ -1,7 +1,6 @@
-"""What a search returns: the passages, and the explanation of their order. Imports no Django.
+"""The result of a search: passages, and the explanation of their order. Imports no Django.
 
-The trace is its own JSON (see :mod:`core.dataclass_json`): one form for the API, the debug panel, the command line
-and the saved answer.
+The trace is its own JSON (:mod:`core.dataclass_json`), for API, debug panel, command line and saved answers.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from retrieval.types import Candidate, Passage, QueryClass, Reformulation, Retri
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage in the result. ``rank`` starts at 1."""
-
     rank: int
     passage: Passage
     candidate: Candidate
@@ -29,7 +26,7 @@ class Hit:
 
 
 class StageStatus(StrEnum):
-    """How a retriever, or the reranker, did. Only `ok` contributed to the result."""
+    """The outcome of a retriever or reranker. Only `ok` contributed to the result."""
 
     OK = "ok"
     OFF = "off"
@@ -43,9 +40,6 @@ class StageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverTrace:
-    """One retriever's part of a search. ``error`` is for engineers; ``expansions`` and
-    ``unknown_words`` are its ranking's."""
-
     retriever: Retriever = field(metadata=json_name("leg"))
     status: StageStatus
     returned: int = 0
@@ -57,8 +51,6 @@ class RetrieverTrace:
 
 @dataclass(frozen=True, slots=True)
 class RerankTrace:
-    """The reranker's part of a search, with the profile's weight and depth. ``error`` is for engineers."""
-
     reranker: str
     status: StageStatus
     judged: int
@@ -70,13 +62,11 @@ class RerankTrace:
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """The whole explanation of one search; debug panel, API and command line render the same one.
+    """The explanation of one search.
 
-    ``profile`` is the name of the search profile, empty for settings without a name. ``query`` is what was searched for
-    and classified, ``reformulation`` how it came from the ``question``; None when nobody was asked to reformulate it.
-    ``named_collections`` are the slugs of those that the question names, whose passages come first.
-    ``joined_query`` is the earlier questions and ``query``, where that was searched as well.
-    Errors are for engineers: see :meth:`without_errors`.
+    ``profile`` is empty for unnamed settings. ``reformulation`` made ``query`` from ``question``, if asked. Passages of
+    ``named_collections`` (slugs in the question) come first. ``joined_query`` is the earlier questions and ``query``,
+    if searched too. Errors are for engineers: see :meth:`without_errors`.
     """
 
     question: str
@@ -107,15 +97,14 @@ class SearchTrace:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Retrievers that should have answered and did not, `rerank` when the reranker did not, and `unencoded` when
-        documents that have no vector yet could be found by their words alone."""
+        """Stages that failed: retrievers, `rerank`, and `unencoded` if some documents have no vectors yet."""
         failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
         if self.rerank is not None and self.rerank.status.is_failure:
             failed.append("rerank")
         return (*failed, "unencoded") if self.is_partly_encoded else tuple(failed)
 
     def without_errors(self) -> Self:
-        """The same for readers who are not staff: it says that a retriever failed, not how."""
+        """Return the trace for users who are not staff: it says that a stage failed, not why."""
         return replace(
             self,
             retrievers=tuple(replace(each, error="") for each in self.retrievers),
@@ -126,14 +115,11 @@ class SearchTrace:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Passages, best first, and the explanation of their order."""
-
     hits: tuple[Hit, ...]
     trace: SearchTrace
 
 
 def hit_as_json(hit: Hit) -> dict[str, Any]:
-    """A search result: the passage, its score, and what that is the sum of."""
     passage = hit.passage
     candidate = to_json(hit.candidate)
     del candidate["dropped"]

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
 from core.jobs import acquire_lease, enqueue_on_commit, heartbeat
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
@@ -121,7 +121,7 @@ def ask_for(source: Source, *, is_preview: bool = False, may_remove: bool = Fals
         action = (
             "source.previewed" if is_preview else "source.removals_allowed" if may_remove else "source.synchronised"
         )
-        tell(action, source)
+        record_event(action, source)
     return run
 
 

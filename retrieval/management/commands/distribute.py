@@ -1,5 +1,3 @@
-"""Spread a site's passages over the nodes of a Citus cluster."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

@@ -1,5 +1,3 @@
-"""Fit what the site judges by similarity to the configured embedder."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Read files, folders or a BEIR corpus into a collection."""
-
 from __future__ import annotations
 
 import json
@@ -15,7 +13,6 @@ from retrieval.documents.file_loading import ingest_paths
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection
 
-# Of the files that were skipped.
 MOST_NAMED = 5
 
 

@@ -1,5 +1,3 @@
-"""Check that everything search reads agrees."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Switch the search to the configured embedder."""
-
 from __future__ import annotations
 
 from argparse import ArgumentParser

@@ -1,5 +1,3 @@
-"""One search and its explanation, in the terminal."""
-
 from __future__ import annotations
 
 import json

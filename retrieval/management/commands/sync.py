@@ -1,5 +1,3 @@
-"""Bring sources up to date, or say what that would do."""
-
 from __future__ import annotations
 
 import json
@@ -32,13 +30,13 @@ class Command(PreparedCommand):
             result = _run(source, is_preview=options["dry_run"])
             results.append(result)
             if not options["json"]:
-                self._tell(source, result)
+                self._report(source, result)
         if options["json"]:
             self.stdout.write(json.dumps(results))
         if any(result["status"] != SourceRun.Status.DONE for result in results):
             raise SystemExit(1)
 
-    def _tell(self, source: Source, result: dict[str, Any]) -> None:
+    def _report(self, source: Source, result: dict[str, Any]) -> None:
         numbers = ", ".join(f"{result.get(name, 0)} {name}" for name in NUMBERS if name != "kept_back")
         self.stdout.write(f"{source} ({source.collection.slug}): {result['status']}, {numbers}.")
         if result["error"]:

@@ -1,4 +1,4 @@
-"""One question searched with two profiles, prepared for a page that shows them side by side."""
+"""One question searched with two profiles, for a page that shows both results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from retrieval.types import SILENT, AssembledContext, Candidate, Passage, Retrie
 
 RETRIEVER_NAMES = {Retriever.VECTOR: _("vector"), Retriever.LEXICAL: _("lexical")}
 PREVIEW_WORDS = 30
-# Of the candidates that were dropped, best first, so many are shown.
 MOST_DROPPED = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score. ``start`` and ``width`` are its bar's, in percent, and ``axis`` is where 0 lies."""
+    """A part of a score. ``start``, ``width`` and ``axis`` (the place of 0) of its bar are in percent."""
 
     name: str
     css_class: str
@@ -41,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A candidate. ``other_rank`` is its place on the other side, None where that side does not return it."""
+    """A candidate. ``other_rank`` is its rank on the other side, or None."""
 
     candidate: Candidate
     passage: Passage
@@ -52,7 +51,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """How many places higher it ranks than on the other side; 0 if only one side has it."""
+        """The places that it ranks higher than on the other side; 0 if only one side has it."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
@@ -64,8 +63,6 @@ class ComparedHit:
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """One profile's result for the question; only ``profile`` and ``error`` if the search failed."""
-
     profile: NamedProfile
     error: str = ""
     trace: SearchTrace | None = None
@@ -85,7 +82,6 @@ class ProfileComparison:
 
     @property
     def shared(self) -> int:
-        """How many passages both sides return."""
         first, second = self.sides
         return len(first.ranks.keys() & second.ranks.keys())
 
@@ -101,9 +97,9 @@ def compare(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
 ) -> ProfileComparison:
-    """Both searches, one after the other; the second finds warm caches, so its milliseconds are a little too low."""
+    """Search twice in sequence; the second search finds warm caches, so its times are a little low."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
-    return ProfileComparison((_beside(first, second), _beside(second, first)))
+    return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
 
 
 def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
@@ -129,19 +125,19 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
     return ProfileResult(
         profile=profile,
         trace=result.trace,
-        rows=_rows(kept, passages),
-        dropped=_rows(shown, passages),
+        rows=_build_rows(kept, passages),
+        dropped=_build_rows(shown, passages),
         dropped_total=len(dropped),
         context=context,
     )
 
 
-def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    """The candidates whose passage still exists.
+def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
+    """Return the candidates whose passage still exists.
 
-    The largest contribution's bar reaches the edge. If none is negative, 0 is at the left.
+    The largest bar reaches the edge; 0 is at the left unless a contribution is negative.
     """
-    parts_of = {candidate.chunk_id: _parts(candidate) for candidate in candidates}
+    parts_of = {candidate.chunk_id: _list_parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
     largest = max(map(abs, contributions), default=0.0) or 1.0
     axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
@@ -151,15 +147,14 @@ def _rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> t
             passage=passage,
             address=passage_url(passage.document_id, passage.start, passage.end),
             preview=Truncator(" ".join(passage.content.split())).words(PREVIEW_WORDS),
-            parts=tuple(_drawn(part, largest, axis) for part in parts_of[candidate.chunk_id]),
+            parts=tuple(_draw_bar(part, largest, axis) for part in parts_of[candidate.chunk_id]),
         )
         for candidate in candidates
         if (passage := passages.get(candidate.chunk_id)) is not None
     )
 
 
-def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
-    """The side with its passages' ranks on the other side."""
+def _add_other_ranks(side: ProfileResult, other: ProfileResult) -> ProfileResult:
     ranks = other.ranks
     return replace(
         side,
@@ -168,8 +163,8 @@ def _beside(side: ProfileResult, other: ProfileResult) -> ProfileResult:
     )
 
 
-def _parts(candidate: Candidate) -> list[Part]:
-    """The parts that sum to the candidate's score; a reranker that decides alone replaces the others' contributions."""
+def _list_parts(candidate: Candidate) -> list[Part]:
+    """Return the parts of the candidate's score; a reranker that decides alone replaces the others."""
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
         Part(
@@ -191,6 +186,6 @@ def _parts(candidate: Candidate) -> list[Part]:
     return parts
 
 
-def _drawn(part: Part, largest: float, axis: float) -> Part:
+def _draw_bar(part: Part, largest: float, axis: float) -> Part:
     width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
     return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

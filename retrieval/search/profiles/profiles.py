@@ -1,7 +1,7 @@
-"""Search profiles: which one is in force, and how a version is made and put in force.
+"""Search profiles: choose, create, publish and withdraw versions.
 
-The published version is read for each search, so that every process uses it from the moment of its publication. One
-switch overrules all profiles: while RETRIEVAL_HYBRID_ENABLED is false, only vectors rank.
+Each search reads the published version, so all processes use it at once. RETRIEVAL_HYBRID_ENABLED false overrules all
+profiles: then only vectors rank.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.audit_signal import tell
+from core.audit_signal import record_event
 from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.gates import PublicationRefused, objections_to
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUILT_IN = "built-in"
-# Asked for each search, so not put together anew each time, which takes longer than PostgreSQL does.
+# Each search runs this query; building it with the ORM takes longer than PostgreSQL does.
 _IN_FORCE = """
     SELECT version.id, profile.slug || ' v' || version.number, version.settings
     FROM retrieval_searchprofileversion AS version
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Publications take turns, also while no version is in force yet and there is no row to lock.
+# Publications need a lock, because there may be no published row to lock.
 _PUBLISHING_LOCK = 0x7261_6770
 
 
@@ -50,8 +50,7 @@ _PUBLISHING_LOCK = 0x7261_6770
 class NamedProfile:
     """Settings with the name that explanations show.
 
-    ``version_id`` is the stored version's; None if it is not stored. ``error`` says why the published version's
-    settings are not used; it is for engineers, never for visitors.
+    ``version_id`` is None for unstored settings. ``error``, for engineers, is why the published version is unusable.
     """
 
     name: str
@@ -63,13 +62,12 @@ class NamedProfile:
         return self.name
 
 
-# What a visitor ("user:ID" or "visitor:ID") is to be searched with; None: nothing of its own.
+# Returns the profile of a visitor ("user:ID" or "visitor:ID"), or None.
 Chooser = Callable[[str], NamedProfile | None]
 _choosers: list[Chooser] = []
 
 
 def built_in_profile() -> ProfileSettings:
-    """The profile until an admin publishes one: the settings' defaults."""
     return ProfileSettings(
         method=SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD),
         top_k=settings.RETRIEVAL_TOP_K,
@@ -80,10 +78,10 @@ def built_in_profile() -> ProfileSettings:
 
 
 def active_profile() -> NamedProfile:
-    """The default profile of a search: the published version, or the built-in profile if there is none.
+    """Return the published version, or the built-in profile if there is none.
 
-    If the version cannot be read, the built-in profile is used, with an ``error``, in the log and in a metric. Raises:
-    SearchUnavailable if the database does not answer.
+    If it is unreadable, the built-in profile is returned with an ``error``. Raises: SearchUnavailable if the database
+    does not answer.
     """
     try:
         with connection.cursor() as cursor:
@@ -104,17 +102,14 @@ def active_profile() -> NamedProfile:
 
 
 def register_chooser(chooser: Chooser) -> None:
-    """Register ``chooser``, which chooses a visitor's profile; registering it again changes nothing."""
     if chooser not in _choosers:
         _choosers.append(chooser)
 
 
 def profile_for(subject: str) -> NamedProfile:
-    """The profile for the visitor's questions: the first chooser's choice, else as :func:`active_profile`.
+    """Return the first chooser's profile for the visitor, or else :func:`active_profile`.
 
-    Without identity (an empty subject) no chooser is called. A chooser that fails is logged and skipped.
-
-    Raises: SearchUnavailable if the database does not answer.
+    Choosers need a subject; a failing one is logged and skipped. Raises: SearchUnavailable.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -133,19 +128,18 @@ def _read(stored: str) -> ProfileSettings:
 
 
 def published_version() -> SearchProfileVersion | None:
-    """The version in force, with its profile."""
     return SearchProfileVersion.objects.select_related("profile").filter(is_published=True).first()
 
 
 def named(version: SearchProfileVersion) -> NamedProfile:
-    """The profile of a version. Raises: ImproperProfile if it cannot be read."""
+    """Return the profile of a version. Raises: ImproperProfile if it cannot be read."""
     return NamedProfile(str(version), version.read(), version.pk)
 
 
 def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
-    """The plan; while the site's switch is off, the same search by vectors alone, in their order.
+    """Return the plan, or a search by vectors alone while the site's switch is off.
 
-    A threshold for another method's scores is dropped, because it does not apply to cosines.
+    A threshold for another method's scores is dropped, because it does not fit cosines.
     """
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
@@ -165,7 +159,6 @@ def add_version(
     note: str = "",
     created_by: AbstractBaseUser | AnonymousUser | None = None,
 ) -> SearchProfileVersion:
-    """The profile's next version, saved and not yet published."""
     with transaction.atomic():
         SearchProfile.objects.select_for_update().get(pk=profile.pk)
         last = profile.versions.aggregate(number=Max("number"))["number"] or 0
@@ -184,10 +177,9 @@ def publish(
     *,
     override: str = "",
 ) -> Publication:
-    """Publish the version instead of the previous one, and return the record of it.
+    """Publish the version instead of the previous one.
 
-    The gates are checked first. If they object, it is published only with ``override``, the reason to publish anyway,
-    which is recorded with the objections; without objections it is neither needed nor recorded.
+    If gates object, ``override`` must give the reason to publish anyway, which is recorded.
 
     Raises: ImproperProfile if the version cannot be read, PublicationRefused if a gate objects.
     """
@@ -215,13 +207,12 @@ def publish(
 
 
 def withdraw() -> SearchProfileVersion | None:
-    """Withdraw the published version, so that the built-in profile is used; returns that version."""
     with transaction.atomic():
         _take_turns()
         version = published_version()
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)
         if version is not None:
-            tell("profile_version.withdrawn", version)
+            record_event("profile_version.withdrawn", version)
     return version
 
 

@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+# The limit of a pair; the longer text is cut first.
 MAX_TOKENS = 512
-"""Of a pair; the longer text is cut first."""
+# Until then, searches do not try again to load a model that failed.
 RETRIED_AFTER_SECONDS = 60.0
-"""A model that could not be loaded is not tried again by every search."""
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
-    """Instances may be shared by threads and survive a fork (each process opens its own session).
+    """A cross encoder, safe for threads and forks.
 
-    ``model`` is a folder with the model as an ONNX file, or a name on the hub. A score is the model's one output
-    through the activation that the model names, which is a sigmoid when it names none. ``threads`` pairs are read at
-    once, each in a run of its own, so that no score depends on its neighbours.
+    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's one output through its
+    activation, by default a sigmoid. ``threads`` pairs are read at once, each in its own run, so that no score depends
+    on other pairs.
 
-    Raises: ImproperlyConfigured when an argument or the folder cannot work; a name is looked up at first use.
+    Raises: ImproperlyConfigured for an unusable argument or folder; a name is looked up at first use.
     """
 
     def __init__(self, model: str, threads: int = 2, cache_dir: Path | None = None) -> None:
@@ -60,7 +60,6 @@ class CrossEncoder(OpenedInProcess, Reranker):
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Load the model now, so that the first question is not slow. Raises: RerankFailed."""
         if progress is not None and self._runtime is None:
             progress(f"Loading the cross encoder {self.model}...")
         self._opened(math.inf)
@@ -72,7 +71,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """The model's score of each text, in the order given. Raises: RerankFailed, also if time runs out."""
+        """Return the model's scores in the given order. Raises: RerankFailed, also if time runs out."""
         deadline = time.monotonic() + timeout_seconds
         runtime = self._opened(deadline)
 
@@ -93,7 +92,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
-        # Loading can take long. Who waits for another thread's loading waits no longer than the question may.
+        # Loading can take long; another thread waits only as long as its question may.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
@@ -117,9 +116,6 @@ class CrossEncoder(OpenedInProcess, Reranker):
 
 @dataclass(frozen=True, slots=True)
 class _PairRuntime:
-    """The open session of one process. ``inputs`` are the types of the model's inputs, by name; ``is_sigmoid`` says
-    that a sigmoid turns its output into the score."""
-
     session: Any
     tokenizer: Tokenizer
     inputs: Mapping[str, type[np.signedinteger[Any]]]
@@ -139,14 +135,14 @@ class _PairRuntime:
         logit = float(logits.item())
         if not math.isfinite(logit):
             raise RerankFailed("The cross encoder gave a score that is not finite.")
-        # As a hyperbolic tangent, the sigmoid overflows at neither end.
+        # The sigmoid as a hyperbolic tangent overflows at neither end.
         return (1 + math.tanh(logit / 2)) / 2 if self.is_sigmoid else logit
 
 
 def _read(folder: Path) -> tuple[Path, int, bool]:
-    """The model as an ONNX file, how many tokens it reads, and whether a sigmoid is its activation.
+    """Return the ONNX file, the maximum of tokens, and whether the activation is a sigmoid.
 
-    The activation is chosen as sentence-transformers does for one label. Raises: ImproperlyConfigured.
+    sentence-transformers chooses the activation in the same way. Raises: ImproperlyConfigured.
     """
     try:
         export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)
@@ -167,7 +163,7 @@ def _read(folder: Path) -> tuple[Path, int, bool]:
 
 
 def _load(folder: Path) -> _PairRuntime:
-    """The model's session and tokeniser. Raises: ImproperlyConfigured if the files are not those of a cross encoder."""
+    """Open the session and tokeniser. Raises: ImproperlyConfigured if the files are no cross encoder."""
     export, tokens, is_sigmoid = _read(folder)
     try:
         tokenizer = load_tokenizer(folder)

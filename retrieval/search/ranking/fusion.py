@@ -1,4 +1,4 @@
-"""One ranking from two retrievers and from several searches: normalised scores, fused, and adjusted. PURE."""
+"""One ranking from two retrievers and several searches: normalised, fused and adjusted scores. PURE."""
 
 from __future__ import annotations
 
@@ -26,20 +26,18 @@ from retrieval.types import (
 if TYPE_CHECKING:
     from retrieval.profile_settings import ProfileSettings
 
-# Bringing the scores of two retrievers to one scale.
-
 
 def spread(scores: Collection[float]) -> float:
-    """Standard deviation of the scores (of the population); 0 for none, or when they are equal."""
+    """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
     if not scores:
         return 0.0
-    # fsum is exact, so the order of the candidates cannot move a score in its last digit.
+    # fsum is exact, so the order of the candidates cannot change a score's last digit.
     mean = math.fsum(scores) / len(scores)
     return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 
 
 def min_max(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores mapped to [0, 1], the best to 1 and the worst to 0; all 1 when they are equal; {} for {}.
+    """Return scores mapped to [0, 1], best 1, worst 0; all 1 if they are equal; {} for {}.
 
     Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
     """
@@ -52,7 +50,7 @@ def min_max(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores in standard deviations from their mean (of the population); all 0 when they are equal; {} for {}.
+    """Return scores in (population) standard deviations from their mean; all 0 if equal; {} for {}.
 
     Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
     """
@@ -65,19 +63,15 @@ def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (score - mean) / deviation for key, score in scores.items()}
 
 
-# What comes on top of the fused score: favours for metadata, and a reranker's opinion.
-#
-# Both are measured in the fused scores' own terms, so that a weight means the same with every method, and both are
-# parts of a sum that the explanation shows.
+# Boosts and reranking are measured in the fused scores' spread, so that a weight means the same with every method.
 
 
 def boost(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """The candidates with the boosts for their documents' metadata, best first.
+    """Return the candidates with boosts for their documents' metadata, best first.
 
-    ``metadata`` is by chunk id; a list in it matches by each of its members. If all candidates have the same score,
-    there is no spread to measure in, and a boost is added as it is.
+    ``metadata`` is by chunk id; a list matches by each member. Boosts are unscaled if all scores are equal.
     """
     unit = spread([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -85,22 +79,21 @@ def boost(
         earned = tuple(
             BoostScore(f"{each.key}={each.value}", each.weight * unit)
             for each in boosts
-            if _holds(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
+            if _has_value(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
         )
         score = math.fsum([chunk.score, *(each.contribution for each in earned)])
         boosted.append(replace(chunk, score=score, boosts=earned))
-    return _ordered(boosted)
+    return _order(boosted)
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
-    """The candidates in the order given by the reranker's scores, best first.
+    """Return the candidates reordered by the reranker's scores, best first.
 
-    ``fused`` is best first. With a weight, each of the first ``rerank_depth`` gets its z-scored judgement times the
-    weight and the spread of the fused scores; a candidate without a judgement, or below the depth, gets the lowest
-    judged one's. Without a weight the judged candidates are ordered by the judgement alone, and the others are dropped.
+    A weighted judgement is z-scored, times weight and spread of the fused scores; candidates that are unjudged or below
+    ``rerank_depth`` get the lowest one. An unweighted judgement decides alone, and unjudged candidates are dropped.
     """
     if settings.rerank_weight is None:
-        return _reranked_alone(fused, settings, judged)
+        return _rerank_alone(fused, settings, judged)
     head = fused[: settings.rerank_depth]
     known = z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
@@ -118,10 +111,10 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
         )
         score = math.fsum([chunk.score, contribution])
         reranked.append(replace(chunk, score=score, rerank=opinion))
-    return _ordered(reranked)
+    return _order(reranked)
 
 
-def _reranked_alone(
+def _rerank_alone(
     fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]
 ) -> list[Candidate]:
     first, rest = [], []
@@ -139,22 +132,21 @@ def _reranked_alone(
             rest.append(replace(chunk, rerank=opinion, score=0.0, dropped=reason))
         else:
             first.append(replace(chunk, rerank=opinion, score=score))
-    return _ordered(first) + rest
+    return _order(first) + rest
 
 
-def _holds(found: object, wanted: object) -> bool:
+def _has_value(found: object, wanted: object) -> bool:
     return wanted in found if isinstance(found, list) else found == wanted and found is not None
 
 
-def _ordered(chunks: list[Candidate]) -> list[Candidate]:
+def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
+# Below this best share of the question's words, for example in another language, words are weaker evidence: `zscore`
+# lowers BM25's weight in proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
-"""If no candidate contains this share of the question's words, as when they are in another language, their words say
-less of which is right: with `zscore`, BM25's weight is then lower in proportion (ADR 8)."""
 
-# Scores of a retriever for candidates that its own list may lack, by chunk id.
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
 
 
@@ -165,12 +157,10 @@ def fuse(
     others: Collection[int] = (),
     word_share: float = 1.0,
 ) -> list[Candidate]:
-    """All candidates, best first: those that the rankings list, and ``others``.
+    """Return all listed candidates and ``others``, best first.
 
-    ``scores`` adds each retriever's scores of candidates that it did not return; they are shown in the explanation, and
-    only `zscore` and `adaptive` rank by them. ``word_share`` is the largest share of the question's words that a
-    candidate contains. If one retriever is missing (it failed, or is switched off), the other
-    one's order is kept.
+    ``scores`` are of candidates that a retriever did not return; only `zscore` and `adaptive` rank by them.
+    ``word_share`` is the largest of all candidates. If one retriever is missing, the other's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -178,7 +168,7 @@ def fuse(
         for retriever, chunks in listed.items()
     }
     candidates = sorted({*others, *(chunk_id for chunks in listed.values() for chunk_id in chunks)})
-    worth = {retriever: _worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
+    worth = {retriever: _compute_worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
     if plan.method is SearchMethod.ZSCORE and len(weights) > 1:
         weights[Retriever.LEXICAL] *= min(1.0, word_share / FULL_WORD_SHARE)
@@ -199,14 +189,14 @@ def fuse(
         bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, silent | said, bonus))
-    return _ordered(fused)
+    return _order(fused)
 
 
 def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
-    """The candidates of several searches for one question as one list, best first.
+    """Merge several searches for one question into one list, best first.
 
-    A search is its text, its weight and its fused list, best first; each list has the same candidates. Score, bonus and
-    contributions are weighted sums over the searches. Ties are broken by chunk id.
+    A search is its text, weight and fused list; all lists have the same candidates. Scores are weighted sums; ties are
+    broken by chunk id.
 
     Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
     """
@@ -216,11 +206,10 @@ def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> 
             is_listed = any(score.rank for score in found.retrievers.values())
             score = SearchScore(query, rank if is_listed else None, found.score, weight)
             said[found.chunk_id].append((score, found))
-    return _ordered([_add(parts) for parts in said.values()])
+    return _order([_merge_results(parts) for parts in said.values()])
 
 
-def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
-    """One candidate from the searches' results for one chunk; ranks and scores are those of its best search."""
+def _merge_results(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
     _, best = min(parts, key=lambda part: part[0].rank or math.inf)
     retrievers = {
         retriever: RetrieverScore(
@@ -237,19 +226,18 @@ def _add(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
     return Candidate(best.chunk_id, total, retrievers, bonus, searches=tuple([said for said, _ in parts]))
 
 
-def _worth(
+def _compute_worth(
     plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
 ) -> dict[int, float]:
-    """The value of each chunk in one retriever, before the retriever's weight."""
     match plan.method:
         case SearchMethod.RRF:
-            # Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-            # Methods", SIGIR 2009.
+            # Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
+            # Learning Methods", SIGIR 2009.
             return {chunk_id: 1.0 / (plan.settings.rrf_k + chunk.rank) for chunk_id, chunk in listed.items()}
         case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
             return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
         case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
-            # What a retriever does not know has its lowest score.
+            # Unknown candidates get the retriever's lowest score.
             lowest = min(known.values(), default=0.0)
             return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
         case SearchMethod.LEXICAL | SearchMethod.VECTOR:

@@ -1,4 +1,4 @@
-"""Reranking by a server: Text Embeddings Inference, vLLM, Jina, Cohere, and servers with one of their protocols."""
+"""Reranking by a server with a protocol of Text Embeddings Inference, vLLM, Jina or Cohere."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 
 PAUSE_SECONDS = 0.1
+# Servers return the passages, some unasked: 100 of them take less than a tenth of this.
 LARGEST_ANSWER_BYTES = 8 * 2**20
-"""Servers send the passages back, some unasked: 100 of them take less than a tenth of this."""
 
-# What TEI takes at once as it is shipped, and what the others do.
+# The batch sizes are TEI's default maximum and one for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
-# By the name of each other protocol, what its request has beside Cohere's. vLLM refuses what is too long unless told to
-# cut; -1 stands for the model's own limit.
+# Request fields in addition to Cohere's. vLLM refuses long texts unless it may cut them; -1 is the model's limit.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "jina": {"return_documents": False},
     "cohere": {},
@@ -34,13 +33,12 @@ AUTO = "auto"
 
 
 class HttpReranker(Reranker):
-    """A reranker whose model runs on a server. Instances may be shared by threads and survive a fork.
+    """A reranker on a server, safe for threads and forks.
 
-    ``url`` is the server's base URL, or the whole address ending in ``/rerank``. With ``api`` "auto", TEI's protocol is
-    used if no ``model`` is named, else Cohere's, which the others understand. Every passage is scored, in requests of
-    what such servers take, one after the other. Scores are the server's, usually from 0 to 1.
+    ``url`` is the base URL, or ends in ``/rerank``. ``api`` "auto" is TEI's protocol without a ``model``, else
+    Cohere's, which the others understand. Scores are usually in [0, 1].
 
-    Raises: ImproperlyConfigured if an argument cannot work.
+    Raises: ImproperlyConfigured for an unusable argument.
     """
 
     def __init__(self, url: str, api_key: str = "", model: str = "", api: str = AUTO) -> None:
@@ -76,13 +74,13 @@ class HttpReranker(Reranker):
         return dict(zip(texts, scores, strict=True))
 
     def score_texts(self, query: str, texts: Sequence[str], timeout_seconds: float) -> list[float]:
-        """The server's score of each text, in the order given. Raises: RerankFailed, also if time runs out."""
+        """Return the server's scores in the given order. Raises: RerankFailed, also if time runs out."""
         deadline = time.monotonic() + timeout_seconds
         scores: list[float] = []
         for start in range(0, len(texts), self._batch_size):
             # Servers refuse an empty text, and JSON a lone surrogate.
             batch = [well_formed(text) or " " for text in texts[start : start + self._batch_size]]
-            body = self._body(well_formed(query), batch)
+            body = self._build_body(well_formed(query), batch)
             try:
                 answer = self._server.ask(body, deadline, LARGEST_ANSWER_BYTES, attempts=2, pause_seconds=PAUSE_SECONDS)
                 scores += self._read_scores(answer, len(batch))
@@ -90,14 +88,13 @@ class HttpReranker(Reranker):
                 raise RerankFailed(f"The rerank server {self._server.url.host} gave no scores: {error}.") from None
         return scores
 
-    def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
+    def _build_body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
         if self._api == TEI:
             return {"query": query, "texts": texts, "raw_scores": False, "truncate": True}
         named = {"model": self.model} if self.model else {}
         return {"query": query, "documents": texts, "top_n": len(texts), **named, **EXTRAS[self._api]}
 
     def _read_scores(self, content: bytes, count: int) -> list[float]:
-        """The scores of ``count`` texts, in their order. Raises: ValueError, which says what is wrong."""
         try:
             answer = json.loads(content)
             rows, name = (answer, "score") if self._api == TEI else (answer["results"], "relevance_score")

@@ -1,7 +1,3 @@
-"""The lexical side of one question: its lexemes and their weights, its required and excluded words, and
-the candidates.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -18,20 +14,15 @@ from retrieval.search.understanding.vocabulary import Expansion, document_freque
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# What a question's syntax demands of a passage, as a restriction on rows: the same for every retriever.
-#
-# A phrase is matched as PostgreSQL matches phrases: its lexemes follow each other within one field, stop words count
-# as places that any word may take, and a phrase of nothing but stop words demands nothing. An identifier in it may be
-# written whole or in parts (see :func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``MX-9920-W``,
-# ``mx9920w`` and ``MX 9920 W``, and not ``MX-9902-W``. A phrase that two passages share the halves of is in neither.
+# Phrases match as in PostgreSQL: consecutive lexemes within one field, a stop word is any word, and a phrase of stop
+# words requires no word. Identifiers may be written whole or in parts (:func:`retrieval.text.terms.spellings`):
+# ``"MX-9920-W"`` finds ``MX-9920-W``, ``mx9920w`` and ``MX 9920 W``, but not ``MX-9902-W``.
 
 
 def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
-    """An SQL condition with its parameters: the chunk ``chunk_id`` of ``document_id`` has the phrases that the question
-    requires, and none of the words it excludes. Empty if the question requires and excludes nothing.
+    """Return the SQL condition for required phrases and excluded words, with parameters; may be empty.
 
-    It follows another condition. The planner may answer it from the GIN index, or check it row by row during a scan of
-    the vector index.
+    It follows another condition, on ``chunk_id`` and ``document_id``. The planner may use the GIN index, or check rows.
     """
     collections = by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = constraint_tsqueries(question, list(collections))
@@ -50,7 +41,6 @@ def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> 
 
 
 def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]) -> Mapping[str, str]:
-    """For each configuration the tsquery that passages must match; empty if the question requires nothing."""
     demanded = [*question.phrases, *question.excluded]
     if not demanded:
         return dict.fromkeys(configurations, "")
@@ -72,33 +62,29 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
     return tsqueries
 
 
-# Which passages can still be among the best: BM25's upper bound as a matching condition.
+# BM25's upper bound as a matching condition. A term's weight in a passage is below k1 + 1, so a passage's score is
+# below k1 + 1 times the idf sum of its terms. Once ``depth`` passages are found, those with a bound below the worst
+# score can be skipped. The bound is a formula of terms, which the index answers without reading passages. The result is
+# exact, except for hash collisions (:mod:`retrieval.text.terms`).
 #
-# A term's weight in a passage is below k1 + 1, so that a passage scores less than k1 + 1 times what the terms it
-# holds are worth together. Once ``depth`` passages are known, one whose bound is below the worst of their scores need
-# not be looked at, and whether its bound is depends only on which terms it holds: a formula of terms, which the index
-# answers without reading a passage. The passages left out are exactly those that cannot enter the list; nothing is
-# approximated, but for lexemes whose hashes collide (see :mod:`retrieval.text.terms`).
-#
-# Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management
-# 1995 (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
+# Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995
+# (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
 # Process", CIKM 2003 (the formula: "weak AND").
 
-# Beyond so many terms in the formula, the index spends longer on it than it saves.
+# The index spends more time on a larger formula than it saves.
 LARGEST_FORMULA = 100
-# Scores are sums of single-precision numbers: what a bound may miss by rounding.
+# Scores are sums of single-precision numbers; a bound may miss by this much.
 ROUNDING = 1e-4
-# The terms considered for it; a question has about six, a pasted log has hundreds.
+# A question has about six terms, a pasted log hundreds.
 MOST_TERMS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question, or several alternatives that count once.
+    """A term of a question, or alternatives that count once.
 
-    ``notation`` matches the passages that contain it, in tsquery's notation; it adds less than ``bound`` to a score.
-    ``document_frequency`` is an upper limit of the number of these passages. A ``common`` term does not make a passage
-    a candidate by itself.
+    ``notation`` is a tsquery; a match adds less than ``bound`` to a score. ``document_frequency`` is an upper limit. A
+    ``common`` term alone makes no passage a candidate.
     """
 
     notation: str
@@ -108,10 +94,7 @@ class Term:
 
 
 def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """The rarest terms that are not common, as many as match about ``passages`` together; at least one.
-
-    Empty only if all are common.
-    """
+    """Return the rarest uncommon terms that together match about ``passages``; at least one, if any."""
     chosen: list[Term] = []
     total = 0
     for term in sorted((term for term in terms if not term.common), key=lambda term: term.document_frequency):
@@ -123,17 +106,15 @@ def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def candidates(terms: Sequence[Term], threshold: float) -> str:
-    """A tsquery that matches every passage which can score ``threshold`` or more and contains a term that is not
-    common.
+    """Return a tsquery for all passages that can reach ``threshold`` with an uncommon term; may be empty.
 
-    It matches as few other passages as a formula of at most LARGEST_FORMULA terms can. Empty if no passage can reach
-    the threshold.
+    It matches few other passages, with at most LARGEST_FORMULA terms.
     """
-    # Falling bounds keep the formula small. Common terms last, so that what stands before decides on candidacy.
+    # Falling bounds keep the formula small. Common terms come last, because they do not decide on candidacy.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # The least telling terms are taken to be in every passage, as many as it takes for the formula to be small: it lets
-    # more passages through then, and none that must not be missed as long as those terms alone are not enough.
+    # The least significant terms count as present in every passage until the formula is small enough. It then matches
+    # more passages, and misses none while those terms alone do not reach the threshold.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
@@ -149,22 +130,19 @@ class _TooLarge(Exception):
 
 
 class _Formula:
-    """Formulas over one list of terms."""
-
     def __init__(self, terms: Sequence[Term]) -> None:
         self._terms = terms
         self._left = LARGEST_FORMULA
-        # What all terms from a place on can add together.
         self._rest = [0.0] * (len(terms) + 1)
         for place in reversed(range(len(terms))):
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
     def needing(self, needed: float) -> str | None:
-        """A formula for passages whose terms' bounds sum to ``needed`` or more; None if there can be none."""
-        return self._from(0, needed, False)
+        """Return a formula for passages whose terms' bounds sum to ``needed`` or more; None if impossible."""
+        return self._build_from(0, needed, False)
 
-    def _from(self, place: int, needed: float, is_candidate: bool) -> str | None:
-        """The formula for the terms from ``place`` on; "" if nothing is needed, None if it cannot be reached."""
+    def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
+        """Return the formula for the terms from ``place`` on; "" if none is needed, None if impossible."""
         if is_candidate and needed <= 0:
             return ""
         if self._rest[place] < needed or place == len(self._terms):
@@ -172,8 +150,8 @@ class _Formula:
         term = self._terms[place]
         if term.common and not is_candidate:
             return None
-        held = self._from(place + 1, needed - term.bound, True)
-        lacking = self._from(place + 1, needed, is_candidate)
+        held = self._build_from(place + 1, needed - term.bound, True)
+        lacking = self._build_from(place + 1, needed, is_candidate)
         if held is None or lacking == "":
             return lacking
         self._left -= 1
@@ -183,11 +161,11 @@ class _Formula:
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
 
-# A lexeme that more than this share of the passages hold scores, but does not make a passage a candidate by itself:
-# visiting half of the table would cost more than all the other lexemes together, and decide nothing.
+# A lexeme in a larger share of the passages makes no passage a candidate: reading half of the table would cost more
+# than all other lexemes together, and decide little.
 COMMON_SHARE = 0.5
-# An expansion that weighs less than this share of a word of one passage is another word: what was meant by a name that
-# is spelt wrongly weighs .64 to .87, what is nearest to a name that the documents lack .2 to .5, mostly.
+# An expansion with a lower weight, as a share of a word of one passage, is another word: mostly, corrected names weigh
+# .64 to .87, words near a missing name .2 to .5.
 NEARLY_THE_WORD = 0.58
 
 
@@ -195,12 +173,10 @@ NEARLY_THE_WORD = 0.58
 class LexicalQuery:
     """A question in one text-search configuration.
 
-    ``mixed`` are the collections that also have passages in other configurations. ``idf`` maps each lexeme that the
-    corpus contains to its weight, > 0. ``expansions`` maps each typed word that the corpus lacks to similar words,
-    nearest first. A passage must contain one of the ``matching`` lexemes and meet ``constraint``, a tsquery.
-    ``document_frequencies`` covers all lexemes, expansions included. Every stored term weight is below
-    ``largest_weight``. ``unknown`` counts the lexemes that the corpus lacks and that have no expansion; each would
-    weigh ``unknown_weight``. ``unknown_words`` are the typed words without a near expansion.
+    ``mixed`` collections also have other configurations. ``idf`` maps the corpus's lexemes to weights > 0.
+    ``expansions`` maps missing words to similar ones, nearest first. A passage must contain a ``matching`` lexeme and
+    meet ``constraint``, a tsquery. Stored term weights are below ``largest_weight``. ``unknown`` counts missing lexemes
+    without an expansion, of ``unknown_weight`` each; ``unknown_words`` have no near expansion.
     """
 
     configuration: str
@@ -218,9 +194,7 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The upper limit of what each lexeme, or expanded word, adds to a score; those not in
-        ``matching`` are common.
-        """
+        """The terms with upper bounds of their scores; lexemes not in ``matching`` are common."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
@@ -242,26 +216,22 @@ class LexicalQuery:
 
     @property
     def tsquery(self) -> str:
-        """Any of the matching lexemes, within the constraint, in tsquery's notation."""
         return all_of([" | ".join(quote(lexeme) for lexeme in self.matching), self.constraint])
 
     def is_for(self, chunk: StoredChunk) -> bool:
-        """Return whether the chunk is in one of the collections, and the configuration reduced its words."""
         pk = chunk.collection_id
         return pk in self.collections and (pk not in self.mixed or chunk.configuration == self.configuration)
 
     @property
     def weights(self) -> SparseVector:
-        """The inverse document frequencies at the lexemes' dimensions; the inner product with `bm25` is the score,
-        except for expansions: see :attr:`alternatives`.
-        """
+        """The idf weights at the lexemes' dimensions: their inner product with `bm25` is the unexpanded score."""
         return sparse(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """For each expanded word, its expansions' weights; a passage's score grows by the best inner product of each.
+        """The weights of each word's expansions; the best inner product of each word adds to the score.
 
-        The sum is not used: a passage about *valves* and *values* does not answer a question about *vavles* twice.
+        Not the sum: a passage about *valves* and *values* does not answer a question about *vavles* twice.
         """
         return [
             [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
@@ -270,7 +240,6 @@ class LexicalQuery:
 
     @property
     def worth(self) -> Mapping[str, float]:
-        """The weight of each lexeme that can be matched, expansions included."""
         worth = dict(self.idf)
         for expansions in self.expansions.values():
             for expansion in expansions:
@@ -285,12 +254,11 @@ def build_queries(
     readers: Sequence[Reader] = (ANYBODY,),
     fuzzy: bool = True,
 ) -> list[LexicalQuery]:
-    """One query for each text-search configuration among the collections; none if no lexeme is known or has an
-    expansion.
+    """Return one query for each text-search configuration; none if no lexeme is known or expanded.
 
-    Frequencies are summed over all the collections searched, so that scores from different ones can be compared. With
-    ``fuzzy``, words that none of them contains are expanded; quoted words never are. Words that occur only in documents
-    which one of the ``readers`` may not see count as unknown, and are not used as expansions. Raises: InvalidQuery.
+    Frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` expands unquoted missing
+    words. Words only in documents that one of the ``readers`` may not see are missing too, and no expansions. Raises:
+    InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)
@@ -324,7 +292,7 @@ def build_queries(
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
         }
         if held:
-            # Those that make a passage a candidate: the lexemes that are not common, or the rarest one.
+            # Lexemes that are not common make a passage a candidate, or else the rarest one.
             selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
             idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
             stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}
@@ -353,7 +321,6 @@ def build_queries(
 
 
 def sparse(weights: Mapping[str, float]) -> SparseVector:
-    """The weights at their lexemes' dimensions."""
     by_dimension: dict[int, float] = {}
     for lexeme, weight in weights.items():
         dimension = lexeme_dimension(lexeme) - 1

@@ -1,5 +1,3 @@
-"""BM25 over PostgreSQL's text search: the ranking, its scores, and the matched words."""
-
 from __future__ import annotations
 
 import re
@@ -27,20 +25,17 @@ from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, Stor
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# What the words of a question match: how many passages, and where in their text.
-#
-# Worked out when somebody looks at a search, never while one runs.
 
 Span = tuple[int, int]
 
-# A word with what joins it to the next one, so that codes, paths and versions are looked at as a whole.
+# A word includes what joins it to the next one, so that codes, paths and versions stay whole.
 _WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
-    """How many passages the lexical retriever could have ranked: those with a matching word and all required ones.
+    """Return how many passages have a matching word and all required ones.
 
-    0 if the documents contain none of the words. Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
+    Raises: InvalidQuery, and RetrieverFailed if the count takes too long.
     """
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
@@ -53,10 +48,9 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
 
 
 def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """For each passage the spans ``[start, end)`` of the words whose lexeme is in ``terms``.
+    """Return each passage's spans ``[start, end)`` of words whose lexeme is in ``terms``.
 
-    ``texts`` are the passages' contents by chunk id. Words are reduced as for the index, in the language of the
-    passage's collection. A deleted passage, or one without terms, has no spans.
+    ``texts`` are contents by chunk id; words are reduced as in the index. Deleted passages have no spans.
     """
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
@@ -77,29 +71,26 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
     }
 
 
-# A `sparsevec` as PostgreSQL sends it: width, number of terms and an unused word, then places from 0, then weights.
+# A `sparsevec` in binary: width, number of terms, an unused word, places from 0, weights.
 _HEADER_BYTES = 12
-# Passages that the first look at the index reads, about; each further one that finds too few reads so many times more.
+# The first look at the index reads about this many passages, each further look WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# The GIN index is to find the passages, also when a question's words stand in half of them: the planner would read the
-# whole table then, not knowing that the search vectors of its rows lie outside of them, which took ten times as long.
-# And it plans for the words of each question: the number of rows that match differs by a thousand times.
+# The GIN index must be used: the planner, which ignores that search vectors are stored out of line, would read the
+# whole table if half of the passages match, ten times as slowly. Plans are not cached, because the number of matching
+# rows differs by a factor of a thousand.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The query's lexemes in its collections' passages: the ``weights`` of each lexeme, the highest first, in each of
-    the passages ``ids``, shape (passages,).
-    """
+    """The query's lexemes, highest weight first, with their weights in the passages ``ids``, shape (passages,)."""
 
     ids: list[int]
     weights: dict[str, Vectors]
 
 
 def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
-    """The same, from passages whose term weights were already read."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
@@ -121,8 +112,6 @@ def read_held(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> Held:
 
 
 class Bm25Ranker(Ranker):
-    """The lexical retriever of one search."""
-
     retriever = Retriever.LEXICAL
 
     def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
@@ -132,18 +121,18 @@ class Bm25Ranker(Ranker):
         self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
-        """The best ``depth`` passages by BM25, including expansions of words that the documents lack.
+        """Return the best ``depth`` passages by BM25, with expansions of missing words.
 
-        Empty if the documents contain none of the question's lexemes. Raises: RetrieverFailed.
+        Empty if the documents contain no lexeme of the question. Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
-            rows = [row for query in self._queries for row in _best(query, self._filters, depth)]
+            rows = [row for query in self._queries for row in _find_best(query, self._filters, depth)]
         rows.sort(key=lambda row: (-row[1], row[0]))
         return Ranking(
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
             expansions=expanded_terms(self._queries),
-            # Of two languages, a word that one has is known.
+            # A word that one of two languages contains is known.
             unknown_words=tuple(
                 word
                 for query in self._queries[:1]
@@ -153,9 +142,7 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """BM25 scores of given passages (see :class:`Ranker`), as the database computes them; 0 for a passage without
-        any of the lexemes.
-        """
+        """Return BM25 scores as the database computes them; 0 for a passage without any lexeme."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -167,9 +154,7 @@ class Bm25Ranker(Ranker):
         return scores
 
     def word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """The shares of :class:`Ranker`, weighted by inverse document frequency: words that the documents lack count
-        most, and an expansion counts by its weight.
-        """
+        """Return word shares weighted by idf: missing words count most, expansions by their weight."""
         shares: dict[int, float] = {}
         for query, held in self._read(stored):
             total = query.unknown * query.unknown_weight
@@ -185,7 +170,6 @@ class Bm25Ranker(Ranker):
         return shares
 
     def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """The matched lexemes of each passage (see :class:`Ranker`), expansions included."""
         return {
             pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
             for _, held in self._read(stored)
@@ -193,7 +177,7 @@ class Bm25Ranker(Ranker):
         }
 
     def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
-        """The passages' term weights. Cached, because scores and terms need those of the same passages."""
+        """Return the passages' term weights, cached because scores and terms need the same ones."""
         if self._last_read is None or self._last_read[0] is not stored:
             read = [(query, read_held(query, stored)) for query in self._queries]
             self._last_read = stored, [(query, held) for query, held in read if held.ids]
@@ -210,16 +194,17 @@ class Bm25Ranker(Ranker):
         )
 
 
-def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
-    """Ids and scores of the best passages: first among those with rare terms, then among all that may
-    still be better.
+def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
+    """Return ids and scores of the best passages.
+
+    Passages with rare terms are searched first, then all that may still be better.
     """
     try:
         passing, passing_values = document_condition(filters)
     except EmptyResultSet:
         return []
     analysed, analysed_values = analysed_by(query.configuration, query.collections)
-    products, weights = _inner_products(query)
+    products, weights = _build_inner_products(query)
 
     def best(notation: str) -> list[tuple[int, float]]:
         rows = fetch(
@@ -251,8 +236,7 @@ def _best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple
             return rows if others < threshold * (1 - ROUNDING) else best(candidates(terms, threshold))
 
 
-def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
-    """The negative score of a row of chunks in SQL, and its parameters."""
+def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
     product = "(bm25 <#> %s::sparsevec)"
     parts, parameters = [product], [query.weights.to_text()]
     for alternatives in query.alternatives:
@@ -262,7 +246,6 @@ def _inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
 
 
 def expanded_terms(queries: Sequence[LexicalQuery]) -> dict[str, tuple[str, ...]]:
-    """For each word that the documents lack, its expansions, the nearest first."""
     expanded: dict[str, tuple[str, ...]] = {}
     for query in queries:
         for typed, expansions in query.expansions.items():

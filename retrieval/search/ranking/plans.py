@@ -1,5 +1,3 @@
-"""The plan of one search: a profile's settings, adapted to the question."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,11 +9,6 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """All parameters of one search, fixed before the first query runs.
-
-    ``depth`` is the number of chunks that each retriever returns to fusion, ``top_k`` the number returned.
-    """
-
     settings: ProfileSettings
     weights: RetrieverWeights
     top_k: int
@@ -34,7 +27,7 @@ def plan_for(
     top_k: int | None = None,
     retriever_timeout_seconds: float = 5.0,
 ) -> SearchPlan:
-    """The plan of one search.
+    """Return the plan of one search.
 
     Raises: InvalidQuery unless 1 <= top_k <= depth: a longer list than the retrievers return would change its head.
     """
@@ -46,7 +39,7 @@ def plan_for(
 
 
 def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
-    """The initial weights of the fusion: the class's for `adaptive`, else the profile's own or the method's."""
+    """Return the class's weights for `adaptive`, else the profile's own or the method's."""
     if settings.method is SearchMethod.ADAPTIVE:
         return settings.class_weights[query_class]
     if settings.weights is None or settings.method in SINGLE_METHODS:

@@ -1,8 +1,8 @@
 """Preferences for passages of a new subject, and for passages in the question's language. PURE.
 
-Both compare the strengths of passages as answers. The strength is the closeness plus the share of the question's words,
-as in :mod:`chat.answering.evidence`, where a sum of 1 is as likely to answer as not. A passage in another language
-shares no words with the question; for it, closeness counts four times.
+Both compare strengths of passages as answers: closeness plus word share, as in :mod:`chat.answering.evidence`, where a
+sum of 1 is as likely to answer as not. A passage in another language shares no words, so its closeness counts four
+times.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from retrieval.index.closeness import Calibration
 
 PASSABLE, PASSABLE_CLOSENESS = 1.0, 0.5
-# Passages that rank lower are not shown, and displace no others.
 SHOWN = 8
 # A question begins a new subject if its best passage is stronger than STRONG, and by MUCH_STRONGER stronger than the
-# best passage of the search that includes earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).
+# best one of the search with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER = 1.2, 0.8
 ACROSS_LANGUAGES = 4.0
 CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
-# These words refer to earlier turns. "Het" does so only at the end: elsewhere it is the article of a noun.
+# These words refer to earlier turns; "het" only at the end, because elsewhere it is an article.
 _POINTING = frozenset(
     """
     it its that this these those they them their he him his she one ones dat dit die deze hij zij ze hem haar
@@ -38,11 +37,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """The strengths of passages as answers to the question alone.
-
-    ``language`` is the question's. ``shares`` are the shares of the question's words in each passage, and ``languages``
-    the languages of the passages' documents, both by chunk id.
-    """
+    """The strengths of passages as answers to the question alone; ``shares`` and ``languages`` are by chunk id."""
 
     calibration: Calibration
     language: str
@@ -50,7 +45,7 @@ class Strengths:
     languages: Mapping[int, str]
 
     def is_foreign(self, candidate: Candidate) -> bool:
-        """Return whether the passage is in another language than the question; False if either is unknown."""
+        """Return whether the languages of passage and question differ; False if either is unknown."""
         found = self.languages.get(candidate.chunk_id, "")
         return bool(found and self.language) and found != self.language
 
@@ -69,10 +64,10 @@ class Strengths:
 def is_new_subject(
     question: str, alone: Sequence[Candidate], joined: Sequence[Candidate], strengths: Strengths
 ) -> bool:
-    """Return whether the question is independent of the questions before it.
+    """Return whether the question is independent of earlier questions.
 
-    ``alone`` is its own ranking, ``joined`` the ranking of the search that includes earlier questions. A question that
-    begins with a conjunction, or refers to earlier turns, is not independent.
+    ``joined`` is the ranking with earlier questions. Conjunctions at the start and words that refer to earlier turns
+    show that it is not.
     """
     words = _WORD.findall(question.casefold())
     if CONJUNCTIONS.intersection(words[:1]) or _POINTING.intersection(words) or words[-1:] == [_POINTING_AT_THE_END]:
@@ -83,11 +78,11 @@ def is_new_subject(
 
 
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
-    """Return the candidates, best first: passable ones in the question's language before all in other languages.
+    """Return the candidates with passable ones in the question's language before other languages.
 
-    A passage is passable if it is close, and strong or closer than all passages in other languages: it may use other
-    words than the question. All passages in other languages lose the same amount, the lead of the best of them over the
-    last passable one. A passage with a boost, such as for a code, keeps its score.
+    A passage is passable if it is close, and strong or closer than all passages in other languages, because it may use
+    other words than the question. Other languages lose the lead of their best passage over the last passable one. A
+    passage with a boost keeps its score.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
     closest = max(map(strengths.closeness, foreign), default=math.inf)
@@ -105,7 +100,8 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(
-        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked), key=_order
+        (_put_behind(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
+        key=_build_sort_key,
     )
 
 
@@ -114,5 +110,5 @@ def _put_behind(candidate: Candidate, loss: float, strengths: Strengths) -> Cand
     return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
 
 
-def _order(candidate: Candidate) -> tuple[float, int]:
+def _build_sort_key(candidate: Candidate) -> tuple[float, int]:
     return -candidate.score, candidate.chunk_id

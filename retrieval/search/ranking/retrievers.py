@@ -1,4 +1,4 @@
-"""Runs both retrievers of a search at once, each with a deadline; if one fails, the other one answers."""
+"""Run both retrievers of a search at once, each with a deadline; if one fails, the other answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# PostgreSQL ends a statement at the retriever's deadline; what hangs elsewhere (an embedding server) is left behind.
+# PostgreSQL ends a statement at the deadline; other waits, such as for an embedding server, are abandoned.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -48,7 +48,7 @@ class RetrieverResult:
 def run_retrievers(
     queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
 ) -> tuple[list[RetrieverResult], ...]:
-    """For each query both retrievers' results; all run at once, each in a thread with its own database connection."""
+    """Return both retrievers' results for each query; each runs in a thread with its own connection."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
@@ -56,7 +56,7 @@ def run_retrievers(
         for retriever in Retriever
         if plan.weights.of(retriever) > 0
     }
-    # Of a pool, those who wait for their retrievers must not hold what these need.
+    # The retrievers' threads need the connections of the pool.
     give_connections_back()
     return tuple(
         [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
@@ -91,7 +91,7 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
-        # A retriever must never take the other one down with it: whatever it raises is its own failure.
+        # An unexpected error of one retriever must not stop the other.
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
@@ -105,8 +105,7 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
 class Known:
     """Additional data on all candidates of one search, by chunk id.
 
-    ``scores`` are each retriever's scores of candidates that it did not list, ``matched_terms`` the terms of candidates
-    that a retriever listed. ``word_shares`` and ``languages``, of their documents, cover all candidates.
+    ``scores`` are of candidates that a retriever did not list, ``matched_terms`` of listed ones.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -116,9 +115,9 @@ class Known:
 
 
 def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
-    """Read from the index, once, everything that ranking and the explanation need of the candidates, for each search.
+    """Read the candidates' index data for ranking and explanation, once for all searches.
 
-    If that fails, nothing is known, the lists stay as they are, and the traces in ``searches`` have an ``error``.
+    On failure the lists stay unchanged, and the traces get an ``error``.
     """
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
@@ -142,10 +141,10 @@ def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [Known() for _ in searches]
-    return [_known(results, stored) for results in searches]
+    return [_collect_known(results, stored) for results in searches]
 
 
-def _known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
+def _collect_known(results: Sequence[RetrieverResult], stored: Mapping[int, StoredChunk]) -> Known:
     scores: dict[Retriever, dict[int, float]] = {}
     matched: dict[int, tuple[str, ...]] = {}
     shares: dict[int, float] = {}

@@ -1,5 +1,3 @@
-"""A time limit for what one retriever asks of the database."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -18,11 +16,7 @@ from retrieval.types import Retriever
 def statement_timeout(
     retriever: Retriever, seconds: float, database_settings: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """A transaction whose statements PostgreSQL ends after ``seconds`` each, or after what the question has left, with
-    settings of the database that hold within it.
-
-    Raises: RetrieverFailed for that, and for any other trouble with the database.
-    """
+    """Run `statements_within` for one retriever. Raises: RetrieverFailed for any trouble with the database."""
     seconds = deadline.seconds_left(seconds)
     if not seconds:
         raise RetrieverFailed(f"The {retriever} search was not begun: the question's time is over.")

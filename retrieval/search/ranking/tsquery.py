@@ -12,8 +12,6 @@ FIELD_LABELS = "ABCD"
 
 
 class MatchesTsQuery(Func):
-    """Whether a search vector matches a tsquery in PostgreSQL's own notation."""
-
     template = "%(expressions)s::tsquery"
     arg_joiner = " @@ "
     output_field = BooleanField()
@@ -27,20 +25,17 @@ def quote(lexeme: str) -> str:
 
 
 def any_of(notations: Iterable[str]) -> str:
-    """Matches where one of them does; empty when there is none."""
     return " | ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
 def all_of(notations: Iterable[str]) -> str:
-    """Matches where all of them do; empty when there is none."""
     return " & ".join(dict.fromkeys(f"( {notation} )" for notation in notations if notation))
 
 
 def within_one_field(phrase: str) -> str:
-    """``phrase``, a tsquery of lexemes that follow each other, where all of them come from the same field.
+    """Return ``phrase``, a tsquery of consecutive lexemes, limited to one field.
 
-    Fields stand behind each other in a search vector: without this, the end of a title and the beginning of a heading
-    would make a phrase.
+    Fields are consecutive in a search vector, but a title's end and a heading's beginning are no phrase.
     """
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase

@@ -1,7 +1,7 @@
 """Nearest neighbours by cosine.
 
-Small sets are compared row by row, which is exact and fast; larger ones go through HNSW, with iterative scans so that a
-filter that few rows pass still fills the list.
+Small sets are compared row by row, which is exact and fast. Larger ones use HNSW, with iterative scans so that
+selective filters still fill the list.
 
 Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable
 Small World Graphs", IEEE TPAMI 2020.
@@ -33,15 +33,13 @@ from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
-# Up to here every row is compared: exact, and no slower than the index.
+# Comparing every row of a smaller set is exact, and no slower than the index.
 EXACT_UP_TO = 10_000
-# From here on, each doubling looks at half as many candidates more.
+# From this size on, each doubling adds half of the candidates.
 WIDENED_FROM = 50_000
 
 
 class VectorRanker(Ranker):
-    """The vector retriever of one search."""
-
     retriever = Retriever.VECTOR
 
     def __init__(self, question: str, filters: SearchFilters, plan: SearchPlan) -> None:
@@ -50,14 +48,14 @@ class VectorRanker(Ranker):
         self._plan = plan
 
     def rank(self, depth: int) -> Ranking:
-        """The ``depth`` passages nearest to the question; scores are cosines, from -1 to 1. Raises: RetrieverFailed."""
+        """Return the ``depth`` nearest passages with cosines in [-1, 1]. Raises: RetrieverFailed."""
         query = self._query.to_text()
-        looked_at = depth * self._plan.settings.oversampling * _widening(passages_in(self._filters.collections))
+        looked_at = depth * self._plan.settings.oversampling * _compute_widening(passages_in(self._filters.collections))
         scan = scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
             try:
-                rows = self._nearest(query, depth)
-            except EmptyResultSet:  # a filter that nothing can pass
+                rows = self._find_nearest(query, depth)
+            except EmptyResultSet:  # no passage can pass the filter
                 rows = []
         ordered = sorted(((1.0 - distance, pk) for pk, distance in rows), key=lambda pair: (-pair[0], pair[1]))
         return Ranking(
@@ -65,8 +63,7 @@ class VectorRanker(Ranker):
             chunks=tuple(RankedChunk(pk, place, score) for place, (score, pk) in enumerate(ordered, start=1)),
         )
 
-    def _nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
-        """Ids and distances. Raises: EmptyResultSet."""
+    def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
         embedder, collections = self._embedder, list(self._filters.collections)
         passing, values = document_condition(self._filters)
         meeting, demanded = chunk_condition(self._parsed, collections)
@@ -75,7 +72,7 @@ class VectorRanker(Ranker):
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
         )
         parameters = [collections, *values, *demanded]
-        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _are_few(source, parameters)):
+        if passages_in(collections) <= EXACT_UP_TO or ((passing or meeting) and _has_few_rows(source, parameters)):
             distance, order = exact_distance(), "distance, chunk_id"
         else:
             distance, order = indexed_distance(embedder), "distance"
@@ -84,7 +81,7 @@ class VectorRanker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """As :class:`Ranker`. Cosines of what is stored, in half precision on both sides as in the index."""
+        """Return cosines of stored vectors, both in half precision as in the index."""
         known = [(pk, chunk.vector) for pk, chunk in stored.items() if len(chunk.vector)]
         if not known:
             return {}
@@ -96,7 +93,6 @@ class VectorRanker(Ranker):
 
     @property
     def embedder_id(self) -> int:
-        """As :class:`Ranker`. Raises: RetrieverFailed."""
         return self._embedder.pk
 
     @cached_property
@@ -118,15 +114,14 @@ class VectorRanker(Ranker):
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 
-def _widening(passages: int) -> float:
-    """How many times as many candidates are looked at in an index of that size: the same number finds fewer of the
-    neighbours in a larger graph."""
+def _compute_widening(passages: int) -> float:
+    """Return the factor for candidates: in a larger graph the same number finds fewer of the neighbours."""
     if passages <= WIDENED_FROM:
         return 1.0
     return 1 + max(0.0, math.log2(passages / count_vector_indexes() / WIDENED_FROM)) / 2
 
 
-def _are_few(source: str, parameters: list[object]) -> bool:
-    """Whether so few rows are left that comparing each is exact and fast, where the index would walk past most."""
+def _has_few_rows(source: str, parameters: list[object]) -> bool:
+    """Return whether comparing each remaining row is fast; the index would skip most rows."""
     ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
     return bool(number <= EXACT_UP_TO)

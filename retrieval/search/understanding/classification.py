@@ -1,17 +1,14 @@
-"""What kind of question is asked, by patterns in English and Dutch. PURE.
+"""The kind of a question, by patterns in English and Dutch. PURE.
 
-The classes are told apart by what would answer the question:
+- comparison: weighs things against each other, also functions or faults;
+- troubleshooting: a symptom, an error message, an error code, a repair;
+- code: code, its syntax, an interface or command, an identifier. Everyday nouns ("function of the liver", "class
+  action", "import duties") are code only beside a sign of programming;
+- conceptual: explains what something is, why, or how it works, including programming's ideas;
+- default: facts, look-ups, steps, keywords, part numbers (they name a thing, not code).
 
-- comparison: two or more things are weighed against each other, also when they are functions or faults;
-- troubleshooting: something does not work as it should: a symptom, an error message, an error code, a repair;
-- code: code, its syntax, an interface or a command, or an identifier of a program. Nouns that programmers share with
-  everybody else ("function of the liver", "class action", "import duties") are code only beside a sign of programming;
-- conceptual: an explanation of what something is, why it is so, or how it works, programming's own ideas included;
-- default: everything else: facts, look-ups, steps to follow, keywords, part numbers (they name a thing, not code).
-
-The first rule that matches decides, most specific first: an error message that holds code is troubleshooting, and a
-comparison of two functions is a comparison. The rules were written on the tuning half of `query_classes.jsonl`;
-`docs/quality.md` has their accuracy on the other half. The classes and their weights follow a published
+The first matching rule decides, most specific first. The rules were written on the tuning half of
+`query_classes.jsonl`; `docs/quality.md` has their accuracy on the other half. Classes and weights follow a published
 textbook-chatbot design.
 """
 
@@ -21,15 +18,12 @@ import re
 
 from retrieval.types import Classification, QueryClass
 
-# The patterns, in the order in which they are tried.
-#
-# A gap within a pattern is bounded (`.{0,60}`) and no repetition stands inside another that could share its text, so
-# that no question, however hostile, takes long. Words stand between word boundaries: "terror" is no "error".
+# Gaps are bounded (`.{0,60}`) and no repetition contains another that could match the same text: no hostile question
+# takes long. Words need word boundaries: "terror" is no "error".
 
-# Rules that see the question as it was typed: capitals tell identifiers and error messages from words.
+# These rules need the typed capitals, which distinguish identifiers and error messages from words.
 AS_TYPED = frozenset({"error message", "identifier"})
 
-# Names of products that are written as identifiers are.
 _PRODUCT = (
     r"(?!(?:Java|Type)Script\b|(?:Git|Web)Hub\b|PayPal\b|YouTube\b|WhatsApp\b|LinkedIn\b|PowerPoint\b|WordPress\b"
     r"|SharePoint\b|OneDrive\b|OneNote\b|FaceTime\b|Mc[A-Z]|Mac[A-Z]|WiFi\b|BlueTooth\b)"
@@ -38,7 +32,7 @@ _LANGUAGE = (
     r"(?:python|java|javascript|typescript|c\+\+|c#|rust|golang|php|matlab|numpy|pandas|pytorch|react|html|css|sql"
     r"|sqlite|xpath|bash|powershell|cmake|latex)"
 )
-# After "what is the": what is wanted is a value, not an explanation.
+# After "what is the", these nouns ask for a value, not an explanation.
 _ATTRIBUTE = (
     r"(?:number|address|price|prices|cost|costs|fee|fees|rate|rates|deadline|date|time|times|hours|weight|height|width"
     r"|length|size|capacity|maximum|minimum|voltage|power|temperature|pressure|limit|limits|name|names|salary|amount"
@@ -149,7 +143,7 @@ PATTERNS: tuple[tuple[str, QueryClass, tuple[str, ...]], ...] = (
         "negated expectation",
         QueryClass.TROUBLESHOOTING,
         (
-            # After who, that, which a negation tells the things apart; it is no complaint.
+            # After who, that, which a negation distinguishes things; it is no complaint.
             r"(?<!\bwho )(?<!\bthat )(?<!\bwhich )\b(?:is|are|was|does|do|did|has|have|will|would|could|can) not \w+",
             r"(?<!\bwho )(?<!\bthat )(?<!\bwhich )\b(?:is|are|was|does|do|did|has|have|wo|would|could|ca)n't\b"
             r"|\bcannot\b",
@@ -274,7 +268,7 @@ PATTERNS: tuple[tuple[str, QueryClass, tuple[str, ...]], ...] = (
 )
 
 NO_PATTERN = "no pattern"
-# What is asked stands at the start; what follows that far down is quoted material, and would only cost time.
+# The beginning contains the question; the rest is quoted material and would only cost time.
 CHARACTERS_READ = 1000
 
 
@@ -282,9 +276,9 @@ RULES = tuple((name, query_class, re.compile("|".join(alternatives))) for name, 
 
 
 def classify(question: str) -> Classification:
-    """The question's class and the rule that decided; `default` with the rule "no pattern" when none matches.
+    """Return the class and the deciding rule; `default` and "no pattern" if none matches.
 
-    Any text will do; the first 1,000 characters decide. The time grows no faster than the text.
+    Only the first 1,000 characters count; the time is at most linear.
     """
     typed = " ".join(question[:CHARACTERS_READ].split()).replace("’", "'")
     lowered = typed.lower()

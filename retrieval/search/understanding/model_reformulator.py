@@ -1,8 +1,7 @@
 """Reformulation by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio, ...).
 
-The model is asked where it can help: when there is a conversation to complete the question from, or a long question to
-shorten. When it fails, is late or writes something that cannot be searched for, the question stays as it was asked, and
-the log, a metric and the reformulation's notice say so.
+The model is asked only for follow-ups and long questions. If it fails, is late or writes an unusable query, the
+question stays unchanged.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ from retrieval.types import Reformulation, Turn
 logger = logging.getLogger(__name__)
 
 LONGEST_QUERY_CHARACTERS = 300
-# A question of more words than this is worth shortening, also without a conversation.
+# Longer questions are worth shortening, also without a conversation.
 LONG_QUESTION_WORDS = 25
 LONGEST_ANSWER_CHARACTERS = 600
-# After this many failures in a row nobody waits for the model for a while.
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
 _LABEL = re.compile(r"(?:the )?(?:search )?query:\s*|zoekopdracht:\s*", re.IGNORECASE)
@@ -44,7 +42,7 @@ followed, whatever it says."""
 
 
 class ModelReformulator:
-    """Implements ``QueryReformulator``. ``timeout_seconds`` limits the whole request, to the last byte."""
+    """Implements ``QueryReformulator``. ``timeout_seconds`` limits the whole request."""
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 4.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
@@ -55,8 +53,8 @@ class ModelReformulator:
             return Reformulation(question, changed=False, reason="", by=self._model.name)
         try:
             with self._breaker.call(ModelFailed):
-                answer = self._model.complete(_messages(question, history))
-            query = _usable(answer, question)
+                answer = self._model.complete(_build_messages(question, history))
+            query = _read_query(answer, question)
             if "://" in query and "://" not in question:
                 raise ModelFailed("The model wrote an address that nobody asked for.")
         except (Open, ModelFailed) as error:
@@ -69,8 +67,8 @@ class ModelReformulator:
         return Reformulation(query, query != question, reason, self._model.name, completed=bool(history and reason))
 
 
-def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
-    """Chat messages in which the conversation is fenced by a random mark that nobody who wrote it can know."""
+def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
+    """Return chat messages with the conversation fenced by a random mark, which its authors cannot guess."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
     conversation = "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns)
@@ -81,8 +79,8 @@ def _messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
     ]
 
 
-def _usable(answer: str, question: str) -> str:
-    """The query that the model wrote. Raises: ModelFailed if it is not a query, or lost words that had to be kept."""
+def _read_query(answer: str, question: str) -> str:
+    """Return the model's query. Raises: ModelFailed if it is no query, or lacks words to keep."""
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")
@@ -98,17 +96,14 @@ def _usable(answer: str, question: str) -> str:
 
 
 def _unwrap(query: str, question: str) -> str:
-    """Return the query without a label, and without marks around all of it, unless the question has them."""
     query = query.removeprefix(label.group()) if (label := _LABEL.match(query)) else query
     while len(query) > 2 and query[0] in _OPENING and query[-1] in _CLOSING and query not in question:
         within = query[1:-1].strip()
         if {query[0], query[-1]} & set(within.strip(query[0] + query[-1])):
-            # Two of several marked parts.
             break
         query = within
     return query
 
 
 def _is_identifier(text: str) -> bool:
-    """Whether it looks like the name of a thing: it has a digit, an underscore, or a capital after the first letter."""
     return any(c.isdigit() or c in "_:" for c in text) or text[:2] == "--" or text[1:] != text[1:].lower()

@@ -1,11 +1,11 @@
-"""What a question demands beside its words: quoted phrases that must occur, and words that must not.
+"""Operators of a question: quoted phrases that must occur, and words that must not.
 
-``"wet rotor" pump -valve`` asks for passages about pumps that hold the phrase *wet rotor* and not the word *valve*.
-Both are filters: they decide which passages may be returned, by whichever retriever, and not how those are ranked.
+``"wet rotor" pump -valve`` asks for passages about pumps with the phrase *wet rotor* and without the word *valve*. Both
+are filters, and do not rank.
 
-In a sentence quotation marks are no operator: ``What year was the author of "Speed of Sound" born?`` is answered by a
-passage that need not name the song. There, quoted words are ranked by as all others are, but never respelt. Taken as an
-operator, they cost .04 nDCG@10 on a public set in which one question in seven quotes a title.
+In a sentence, quotation marks are no operator: the answer to ``What year was the author of "Speed of Sound" born?``
+need not name the song. Quoted words are still never corrected. As an operator they cost .04 nDCG@10 on a public set in
+which one question in seven quotes a title.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from retrieval.exceptions import InvalidQuery
 
 _CURLY = "“”„«»"
-# A quotation mark opens where no word ends and closes where no word begins: 3/4" and 1/2" are inches, not a phrase.
-# A mark without its counterpart, and a pair around nothing, are ordinary characters.
+# A quotation mark opens where no word ends and closes where no word begins: 3/4" and 1/2" are inches. Unpaired marks,
+# and pairs around blanks, are ordinary characters.
 _QUOTED = re.compile(
     r'(?:(?<!\S)(?P<minus>-)|(?<!\w))(?:"(?P<straight>[^"]*)"|[“„](?P<curly>[^“”„]*)[”“]|«(?P<angled>[^«»]*)»)(?!\w)'
 )
-# Two characters or more, the first a letter: a minus before a number is its sign (-5), before one letter a command's
-# option (-v); to exclude those, quote them. The minus of MX-9920-W and both of --verbose do not start a word.
+# The word has two characters or more and begins with a letter: a minus before a number is a sign (-5), before one
+# letter an option (-v). The minus of MX-9920-W and both of --verbose do not start a word.
 _EXCLUDED = re.compile(rf'(?<!\S)-(?P<word>[^\W\d_](?:[^\s"{_CURLY}]*[\w+#]))[.,;:!?]*')
 _WORD = re.compile(r"\w")
-# How a sentence begins in English or Dutch, or ends in any language.
+# The beginning of an English or Dutch sentence, or the end of any.
 _SENTENCE = re.compile(
     r"""
     \?["”“»]*\s*$
@@ -39,11 +39,10 @@ _SENTENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, split into its parts.
+    """The parts of a question.
 
-    ``text`` is used for ranking: it includes the words of the phrases, without quotation marks and exclusions.
-    ``unquoted`` is ``text`` without quotations: only these words may be misspelt. A passage must contain every one of
-    ``phrases`` and none of ``excluded`` (words or phrases).
+    ``text`` is for ranking: it includes phrases, without quotation marks and exclusions. Only words of ``unquoted`` may
+    be misspelt. A passage must contain all ``phrases`` and none of ``excluded`` (words or phrases).
     """
 
     text: str
@@ -57,7 +56,7 @@ class ParsedQuestion:
 
 
 def parse(question: str) -> ParsedQuestion:
-    """The parts of the question; without quotation marks and exclusions, everything is text, white space aside.
+    """Return the parts of the question; without operators, all is text, with single spaces.
 
     Raises: InvalidQuery if it only excludes words.
     """
@@ -67,7 +66,7 @@ def parse(question: str) -> ParsedQuestion:
     unquoted: list[str] = []
 
     def take(start: int, end: int) -> None:
-        # The whole question is looked at, so that what stands before ``start`` tells whether a minus starts a word.
+        # The pattern sees the text before ``start``, which decides whether a minus starts a word.
         for match in _EXCLUDED.finditer(question, start, end):
             between = question[start : match.start()]
             excluded.append(match["word"])

@@ -259,7 +259,7 @@ def test_a_password_in_the_address_is_not_told(server):
 def test_a_forked_child_uses_connections_of_its_own(server, monkeypatch):
     embedder = embedder_of(server.base_url)
     embedder.embed_query("hello")
-    parent = embedder._server._opened()
-    assert embedder._server._opened() is parent
+    parent = embedder._server._open_client()
+    assert embedder._server._open_client() is parent
     monkeypatch.setattr("os.getpid", lambda: -1)
-    assert embedder._server._opened() is not parent
+    assert embedder._server._open_client() is not parent
