@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
 from core import dataclass_json
+from retrieval.fusion_methods import METHODS
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
 KEPT = object()
@@ -67,15 +68,7 @@ CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
     QueryClass.DEFAULT: RetrieverWeights(0.7, 0.3),
 }
 
-METHOD_WEIGHTS: dict[SearchMethod, RetrieverWeights] = {
-    SearchMethod.LEXICAL: RetrieverWeights(0.0, 1.0),
-    SearchMethod.VECTOR: RetrieverWeights(1.0, 0.0),
-    SearchMethod.RRF: RetrieverWeights(1.0, 1.0),
-    SearchMethod.LINEAR: RetrieverWeights(0.5, 0.5),
-    SearchMethod.ZSCORE: RetrieverWeights(0.6, 0.4),
-    SearchMethod.WEIGHTED: RetrieverWeights(0.7, 0.3),
-}
-SINGLE_METHODS = frozenset({SearchMethod.LEXICAL, SearchMethod.VECTOR})
+FUSING = frozenset(method for method, each in METHODS.items() if not each.is_single)
 
 
 class ImproperProfile(ValueError):
@@ -97,7 +90,7 @@ class ProfileSettings:
         _("Weights"),
         _("Weight of each retriever; only their ratio matters. Empty: the method's default. Not used by adaptive."),
         when_empty=_("the method's own"),
-        methods=frozenset(METHOD_WEIGHTS) - SINGLE_METHODS,
+        methods=frozenset(method for method in FUSING if METHODS[method].weights is not None),
         as_published=None,
     )
     class_weights: Mapping[QueryClass, RetrieverWeights] = setting(
@@ -105,7 +98,7 @@ class ProfileSettings:
         RANKING,
         _("Weights by class of question"),
         _("For the method adaptive: the wording of a question decides its class."),
-        methods=frozenset({SearchMethod.ADAPTIVE}),
+        methods=frozenset(method for method in FUSING if METHODS[method].weights is None),
     )
     rrf_k: int = setting(
         60,
@@ -122,7 +115,7 @@ class ProfileSettings:
         _("Bonus for both retrievers"),
         _("The method weighted adds this to passages that both retrievers found."),
         bounds=(0, 10),
-        methods=frozenset({SearchMethod.WEIGHTED}),
+        methods=frozenset(method for method in FUSING if METHODS[method].has_bonus),
         as_published=0.1,
     )
     score_threshold: float | None = setting(

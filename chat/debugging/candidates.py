@@ -122,12 +122,14 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
 
 
 def used_weights(trace: SearchTrace) -> dict[str, float]:
-    """Return the weight of each retriever in this search.
+    """Return the weight of each retriever: the plan's, or a lower one if all candidates have the same.
 
-    Some methods choose weights for each question, which the candidates contain; otherwise the plan's weights apply.
+    Some methods discount a retriever for the whole question. A weight of single candidates is not the search's.
     """
     used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
-    for candidate in trace.candidates:
-        scores = candidate.retrievers.items()
-        used.update({retriever.value: score.weight for retriever, score in scores if score.score is not None})
+    for retriever in Retriever:
+        scores = [each.retrievers[retriever] for each in trace.candidates if retriever in each.retrievers]
+        weights = {score.weight for score in scores if score.score is not None}
+        if len(weights) == 1:
+            used[retriever.value] = weights.pop()
     return used

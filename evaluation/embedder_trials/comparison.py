@@ -14,9 +14,10 @@ from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_rer
 from evaluation.sets.resolution import measured_questions
 from evaluation.statistics import mean_interval
 from retrieval.index import closeness, embedder_choice
-from retrieval.profile_settings import METHOD_WEIGHTS
+from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles.profiles import NamedProfile, active_profile
-from retrieval.types import RetrieverWeights, SearchFilters, SearchMethod
+from retrieval.search.ranking.plans import weights_for
+from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchMethod
 
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
@@ -74,7 +75,7 @@ def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgr
             result.ndcg for each, questions in choosing for result in _ask(each, questions, tuned, progress)
         )
 
-    own = METHOD_WEIGHTS[SearchMethod.ZSCORE].vector
+    own = weights_for(ProfileSettings(), QueryClass.DEFAULT).vector
     found = {weight: mean_ndcg(weight) for weight in (own, *WEIGHTS)}
     best = max(found, key=found.__getitem__)
     return best if found[best] >= found[own] + LEAST_GAIN else own

@@ -20,6 +20,7 @@ from core.admin_base import admin_link, badge
 from core.dataclass_json import to_json
 from core.user_types import AnyUser
 from retrieval.admin.gated import GatedAdmin, read_override
+from retrieval.fusion_methods import METHODS
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import (
@@ -36,7 +37,7 @@ from retrieval.search.metadata_filters import validated_metadata
 from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profile_comparison import compare
 from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
-from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
+from retrieval.types import QueryClass, RetrieverWeights
 
 EXAMPLES = {
     "weights": '{"vector": 0.6, "lexical": 0.4}',
@@ -74,16 +75,6 @@ def setting_field(name: str) -> forms.Field:
     attrs = {"rows": 4 if name == "class_weights" else 2, "cols": 60, "placeholder": EXAMPLES.get(name, "")}
     return StructureField(required=False, widget=forms.Textarea(attrs=attrs), **options)
 
-
-METHOD_NAMES = {
-    SearchMethod.ZSCORE: _("zscore: both scores, standardised and added"),
-    SearchMethod.RRF: _("rrf: reciprocal ranks, added"),
-    SearchMethod.LINEAR: _("linear: both scores, scaled to 0–1 and added"),
-    SearchMethod.WEIGHTED: _("weighted: linear, with a bonus for what both retrievers found"),
-    SearchMethod.ADAPTIVE: _("adaptive: zscore, weighted by the class of the question"),
-    SearchMethod.VECTOR: _("vector: by meaning alone"),
-    SearchMethod.LEXICAL: _("lexical: by words alone"),
-}
 
 IDENTITY = ["name", "slug", "description"]
 FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
@@ -124,7 +115,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             # A version's saved reranker stays a choice, so that the user sees when it no longer exists.
             names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, self.starting_point.reranker])
             self.fields["reranker"].choices = [(name, _reranker_label(name)) for name in names]  # type: ignore[attr-defined]
-            self.fields["method"].choices = [(method.value, name) for method, name in METHOD_NAMES.items()]  # type: ignore[attr-defined]
+            self.fields["method"].choices = [(method.value, _(each.label)) for method, each in METHODS.items()]  # type: ignore[attr-defined]
 
     def clean_reranker(self) -> str:
         name: str = self.cleaned_data["reranker"]

@@ -86,6 +86,15 @@ def is_translated(entry):
     return entry is not None and not entry.fuzzy and all(texts(entry.string))
 
 
+def list_missing(found, translated):
+    """Return "place: string" for each string without a translation."""
+    return [
+        f"{each.places[0][0]}: {each.id!r}"
+        for each in found
+        if not is_translated(translated.get(each.id, each.context))
+    ]
+
+
 def compiled(translated):
     """The form that Django reads."""
     written = BytesIO()

@@ -1,15 +1,18 @@
-"""The table of settings in `docs/search.md`, from their declaration.
+"""Write the tables of methods and settings in `docs/search.md`, from their declarations.
 
-``python -m tests.support.settings_table`` writes it.
+``python -m tests.support.settings_table`` writes them.
 """
 
 import re
 from pathlib import Path
 
 from core.dataclass_json import to_json
+from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import SECTIONS, SETTINGS, ProfileSettings
+from retrieval.types import SearchMethod
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "search.md"
+_METHODS = re.compile(r"(?<=<!-- methods -->\n).*?(?=<!-- /methods -->)", re.DOTALL)
 _TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
 
 
@@ -27,8 +30,16 @@ def table():
     return "\n".join(rows) + "\n"
 
 
+def methods():
+    """Return the table of search methods, in the order of the enumeration."""
+    rows = ["| Method | The value of a candidate |", "|---|---|"]
+    rows += [f"| `{method}` | {METHODS[method].summary} |" for method in SearchMethod]
+    profile = "the published search profile: without one, `zscore`, and no reranker"
+    return "\n".join([*rows, f"| `default` | {profile} ([ADR 8](adr/0008-default-fusion-zscore.md)) |"]) + "\n"
+
+
 def written(page):
-    return _TABLE.sub(lambda _match: table(), page)
+    return _METHODS.sub(lambda _match: methods(), _TABLE.sub(lambda _match: table(), page))
 
 
 def _value(value, setting):

@@ -8,14 +8,15 @@ from django.conf import settings
 
 from chat.answering.evidence import ANSWERABLE
 from chat.conversations.history import REMEMBERED_TURNS
-from retrieval.profile_settings import CLASS_WEIGHTS, METHOD_WEIGHTS, ProfileSettings
+from retrieval.fusion_methods import METHODS
+from retrieval.profile_settings import CLASS_WEIGHTS, ProfileSettings
 from retrieval.search.ranking.vector_ranker import EXACT_UP_TO
 from retrieval.search.understanding.joined_questions import MOST_JOINED
 from retrieval.types import SearchMethod
 
 IN_WORDS = {2: "two", 3: "three"}
 DEFAULTS = ProfileSettings()
-WEIGHTS = METHOD_WEIGHTS[SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD)]
+WEIGHTS = METHODS[SearchMethod(settings.RETRIEVAL_DEFAULT_METHOD)].weights
 
 
 SENTENCES = {

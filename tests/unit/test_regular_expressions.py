@@ -226,7 +226,12 @@ def _try_patterns(area: str, known: Collection[str]) -> tuple[set[str], dict[str
 def test_every_pattern_takes_linear_time(area: str) -> None:
     tried, slow = _try_patterns(area, _recorded())
     assert tried
-    assert not slow, "\n".join(f"{name}\n    on {text}" for name, text in slow.items())
+    found = "\n".join(f"{name}\n    on {text}" for name, text in slow.items())
+    assert not slow, (
+        f"{found}\nThese patterns take more than linear time. Usually two repetitions can match the same text: "
+        "give each a class that excludes the other, make it possessive (`++`), or bound it (`{0,80}`). docs/writing.md "
+        "has four examples (A regular expression that is refused)."
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A search setting is declared once, and everything that shows settings follows."""
 
-from retrieval.admin.profile_admin import FIELDSETS, METHOD_NAMES, SearchProfileForm
+from retrieval.admin.profile_admin import FIELDSETS, SearchProfileForm
+from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import SETTINGS, ProfileSettings
 from retrieval.types import SearchMethod
 from tests.support import settings_table
@@ -9,12 +10,13 @@ from tests.support import settings_table
 def test_the_manual_has_every_setting_as_it_is_declared():
     page = settings_table.PAGE.read_text()
     assert settings_table.table() in page, "run `python -m tests.support.settings_table`"
+    assert settings_table.methods() in page, "run `python -m tests.support.settings_table`"
 
 
 def test_the_form_has_a_field_in_a_section_for_every_setting():
     shown = [name for _title, options in FIELDSETS for name in options["fields"]]
     assert sorted(shown) == sorted([*SETTINGS, "note"])
-    assert set(METHOD_NAMES) == set(SearchMethod)
+    assert set(METHODS) == set(SearchMethod)
     for name, setting in SETTINGS.items():
         field = SearchProfileForm.base_fields[name]
         assert (field.label, field.help_text) == (setting.label, setting.help_text)

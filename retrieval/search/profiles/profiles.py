@@ -22,10 +22,11 @@ from django.utils.translation import gettext as _
 from core.audit_signal import record_event
 from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
+from retrieval.fusion_methods import METHODS
 from retrieval.gates import PublicationRefused, objections_to
 from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
-from retrieval.profile_settings import METHOD_WEIGHTS, NO_RERANKER, ImproperProfile, ProfileSettings, from_json
+from retrieval.profile_settings import NO_RERANKER, ImproperProfile, ProfileSettings, from_json
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.types import SearchMethod
 
@@ -149,7 +150,7 @@ def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
         score_threshold=plan.settings.score_threshold if plan.method is SearchMethod.VECTOR else None,
         reranker=NO_RERANKER,
     )
-    return replace(plan, settings=tuned, weights=METHOD_WEIGHTS[SearchMethod.VECTOR])
+    return replace(plan, settings=tuned, weights=METHODS[SearchMethod.VECTOR].weights or plan.weights)
 
 
 def add_version(

@@ -8,59 +8,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from retrieval.fusion_methods import METHODS, RetrieverResults
+from retrieval.normalization import spread, z_scores
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.types import (
     SILENT,
     BoostScore,
     Candidate,
     MetadataBoost,
-    RankedChunk,
     Ranking,
     RerankScore,
     Retriever,
     RetrieverScore,
-    SearchMethod,
     SearchScore,
 )
 
 if TYPE_CHECKING:
     from retrieval.profile_settings import ProfileSettings
-
-
-def spread(scores: Collection[float]) -> float:
-    """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
-    if not scores:
-        return 0.0
-    # fsum is exact, so the order of the candidates cannot change a score's last digit.
-    mean = math.fsum(scores) / len(scores)
-    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-
-
-def min_max(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return scores mapped to [0, 1], best 1, worst 0; all 1 if they are equal; {} for {}.
-
-    Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
-    """
-    if not scores:
-        return {}
-    low, high = min(scores.values()), max(scores.values())
-    if high == low:
-        return dict.fromkeys(scores, 1.0)
-    return {key: (score - low) / (high - low) for key, score in scores.items()}
-
-
-def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return scores in (population) standard deviations from their mean; all 0 if equal; {} for {}.
-
-    Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
-    """
-    if not scores:
-        return {}
-    mean = math.fsum(scores.values()) / len(scores)
-    deviation = spread(scores.values())
-    if deviation <= 1e-12 * max(1.0, abs(mean)):
-        return dict.fromkeys(scores, 0.0)
-    return {key: (score - mean) / deviation for key, score in scores.items()}
 
 
 # Boosts and reranking are measured in the fused scores' spread, so that a weight means the same with every method.
@@ -143,8 +107,8 @@ def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
-# Below this best share of the question's words, for example in another language, words are weaker evidence: `zscore`
-# lowers BM25's weight in proportion (ADR 8).
+# If no candidate contains this share of the question's words, for example in another language, words are weaker
+# evidence, and methods that discount words lower BM25's weight in proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
 
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
@@ -159,7 +123,7 @@ def fuse(
 ) -> list[Candidate]:
     """Return all listed candidates and ``others``, best first.
 
-    ``scores`` are of candidates that a retriever did not return; only `zscore` and `adaptive` rank by them.
+    ``scores`` are of candidates that a retriever did not return; the method decides whether it ranks by them.
     ``word_share`` is the largest of all candidates. If one retriever is missing, the other's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
@@ -168,25 +132,32 @@ def fuse(
         for retriever, chunks in listed.items()
     }
     candidates = sorted({*others, *(chunk_id for chunks in listed.values() for chunk_id in chunks)})
-    worth = {retriever: _compute_worth(plan, listed[retriever], known[retriever], candidates) for retriever in listed}
+    method = METHODS[plan.method]
+    worth = {
+        retriever: method.worth(RetrieverResults(chunks, known[retriever], candidates, plan.settings.rrf_k))
+        for retriever, chunks in listed.items()
+    }
     weights = {retriever: plan.weights.of(retriever) for retriever in listed}
-    if plan.method is SearchMethod.ZSCORE and len(weights) > 1:
+    if method.discounts_words and len(weights) > 1:
         weights[Retriever.LEXICAL] *= min(1.0, word_share / FULL_WORD_SHARE)
     silent = dict.fromkeys(Retriever, SILENT)
     fused = []
     for chunk_id in candidates:
+        contributions = method.contribute(
+            {retriever: weight * worth[retriever].get(chunk_id, 0.0) for retriever, weight in weights.items()}
+        )
         said = {}
         for retriever, weight in weights.items():
-            found, normalized = listed[retriever].get(chunk_id), worth[retriever].get(chunk_id)
+            found = listed[retriever].get(chunk_id)
             said[retriever] = RetrieverScore(
                 rank=found.rank if found is not None else None,
                 score=known[retriever].get(chunk_id),
-                normalized=normalized,
+                normalized=worth[retriever].get(chunk_id),
                 weight=weight,
-                contribution=weight * normalized if normalized is not None else 0.0,
+                contribution=contributions[retriever],
             )
         is_in_both = len(said) > 1 and all(score.rank is not None for score in said.values())
-        bonus = plan.settings.both_legs_bonus if plan.method is SearchMethod.WEIGHTED and is_in_both else 0.0
+        bonus = plan.settings.both_legs_bonus if method.has_bonus and is_in_both else 0.0
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, silent | said, bonus))
     return _order(fused)
@@ -224,21 +195,3 @@ def _merge_results(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:
     bonus = sum([said.weight * found.bonus for said, found in parts])
     total = math.fsum([bonus, *[score.contribution for score in retrievers.values()]])
     return Candidate(best.chunk_id, total, retrievers, bonus, searches=tuple([said for said, _ in parts]))
-
-
-def _compute_worth(
-    plan: SearchPlan, listed: Mapping[int, RankedChunk], known: Mapping[int, float], candidates: Sequence[int]
-) -> dict[int, float]:
-    match plan.method:
-        case SearchMethod.RRF:
-            # Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
-            # Learning Methods", SIGIR 2009.
-            return {chunk_id: 1.0 / (plan.settings.rrf_k + chunk.rank) for chunk_id, chunk in listed.items()}
-        case SearchMethod.LINEAR | SearchMethod.WEIGHTED:
-            return min_max({chunk_id: chunk.score for chunk_id, chunk in listed.items()})
-        case SearchMethod.ZSCORE | SearchMethod.ADAPTIVE:
-            # Unknown candidates get the retriever's lowest score.
-            lowest = min(known.values(), default=0.0)
-            return z_scores({chunk_id: known.get(chunk_id, lowest) for chunk_id in candidates})
-        case SearchMethod.LEXICAL | SearchMethod.VECTOR:
-            return {chunk_id: chunk.score for chunk_id, chunk in listed.items()}

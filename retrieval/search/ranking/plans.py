@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retrieval.exceptions import InvalidQuery
-from retrieval.profile_settings import METHOD_WEIGHTS, SINGLE_METHODS, ProfileSettings
+from retrieval.fusion_methods import METHODS
+from retrieval.profile_settings import ProfileSettings
 from retrieval.types import QueryClass, RetrieverWeights, SearchMethod
 
 
@@ -40,8 +41,7 @@ def plan_for(
 
 def weights_for(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
     """Return the class's weights for `adaptive`, else the profile's own or the method's."""
-    if settings.method is SearchMethod.ADAPTIVE:
+    method = METHODS[settings.method]
+    if method.weights is None:
         return settings.class_weights[query_class]
-    if settings.weights is None or settings.method in SINGLE_METHODS:
-        return METHOD_WEIGHTS[settings.method]
-    return settings.weights
+    return method.weights if settings.weights is None or method.is_single else settings.weights

@@ -9,7 +9,7 @@ from retrieval.models import Collection
 from retrieval.search import search_places
 from retrieval.search.ranking import retrievers
 from retrieval.search.ranking.vector_ranker import VectorRanker
-from retrieval.types import Retriever
+from retrieval.types import Retriever, SearchMethod
 from tests.support.faults import counted
 from tests.support.remembered import remembered
 
@@ -76,7 +76,7 @@ def test_a_search_says_what_it_found_and_how(api, handbook):
 
 
 @on_several_connections
-@pytest.mark.parametrize("method", ["default", "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive"])
+@pytest.mark.parametrize("method", ["default", *SearchMethod])
 def test_every_method_is_explained_by_contributions_that_sum_to_the_score(api, handbook, method):
     body = post(api, query="paid holiday", method=method, explain=True).json()
     assert body["search_method"] == ("zscore" if method == "default" else method)

@@ -71,9 +71,7 @@ def test_the_json_has_the_documented_form(folder):
     (one,) = result["sets"]
     assert list(one) == ["name", "documents", "queries", "methods"]
     assert (one["name"], one["documents"], one["queries"]) == ("tiny_set", 5, 3)
-    assert set(one["methods"]) == {
-        "lexical", "vector", "rrf", "linear", "zscore", "weighted", "adaptive", "default",
-    }  # fmt: skip
+    assert set(one["methods"]) == {*SearchMethod, "default"}
     for name, method in one["methods"].items():
         compared = {"ndcg@10_minus_rrf"} if name != "rrf" else set()
         assert set(method) == {"ndcg@10", "hit@10", "recall@50", "mrr@10", "latency_ms"} | compared

@@ -1,0 +1,133 @@
+"""The methods that make one ranking from two retrievers; each is declared here once. PURE.
+
+A new method is a member of :class:`retrieval.types.SearchMethod` and an entry of ``METHODS``: the commands, the API,
+the form of search profiles and the table in `docs/search.md` follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from retrieval.normalization import min_max, z_scores
+from retrieval.types import RankedChunk, Retriever, RetrieverWeights, SearchMethod
+
+
+def _(text: str) -> str:
+    """Mark a text for translation."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverResults:
+    """One retriever's results for one search.
+
+    ``listed`` are the chunks that it returned, by id. ``known`` also has its scores of other candidates, which were
+    looked up. ``candidates`` are the ids of both retrievers' chunks.
+    """
+
+    listed: Mapping[int, RankedChunk]
+    known: Mapping[int, float]
+    candidates: Sequence[int]
+    rrf_k: int
+
+
+def _rank_reciprocally(results: RetrieverResults) -> dict[int, float]:
+    """Return 1 / (rrf_k + rank) of the listed chunks.
+
+    Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+    Methods", SIGIR 2009.
+    """
+    return {pk: 1.0 / (results.rrf_k + chunk.rank) for pk, chunk in results.listed.items()}
+
+
+def _scale_scores(results: RetrieverResults) -> dict[int, float]:
+    return min_max(_take_scores(results))
+
+
+def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
+    """Return the z-scores of all candidates; unknown ones get the retriever's lowest score."""
+    lowest = min(results.known.values(), default=0.0)
+    return z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
+
+
+def _take_scores(results: RetrieverResults) -> dict[int, float]:
+    return {pk: chunk.score for pk, chunk in results.listed.items()}
+
+
+def _add(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
+    return weighted
+
+
+@dataclass(frozen=True, slots=True)
+class FusionMethod:
+    """A method of fusion.
+
+    ``label`` names it in forms, ``summary`` in `docs/search.md`. ``worth`` returns the value of chunks in one
+    retriever, by id; a chunk without a value counts as 0. ``weights`` multiply the values; None takes the weights of
+    the question's class. ``contribute`` maps the weighted values of one candidate to contributions, which sum to its
+    score: by default each value is its contribution, so that they are added. ``is_single`` methods ask one retriever.
+    ``discounts_words`` lowers BM25's weight for questions whose words no candidate contains, ``has_bonus`` adds the
+    profile's bonus to candidates of both retrievers.
+    """
+
+    label: str
+    summary: str
+    worth: Callable[[RetrieverResults], Mapping[int, float]]
+    weights: RetrieverWeights | None
+    contribute: Callable[[Mapping[Retriever, float]], Mapping[Retriever, float]] = _add
+    is_single: bool = False
+    discounts_words: bool = False
+    has_bonus: bool = False
+
+
+# Forms offer the methods in this order.
+METHODS: Mapping[SearchMethod, FusionMethod] = {
+    SearchMethod.ZSCORE: FusionMethod(
+        _("zscore: both scores, standardised and added"),
+        "scores in standard deviations from their mean, 0.6 for vectors and 0.4 for keywords, less for these if no "
+        "candidate has most of the question's words; both scores of every candidate are looked up",
+        _standardise_scores,
+        RetrieverWeights(0.6, 0.4),
+        discounts_words=True,
+    ),
+    SearchMethod.RRF: FusionMethod(
+        _("rrf: reciprocal ranks, added"),
+        "1 / (60 + rank), summed over the retrievers that list it",
+        _rank_reciprocally,
+        RetrieverWeights(1.0, 1.0),
+    ),
+    SearchMethod.LINEAR: FusionMethod(
+        _("linear: both scores, scaled to 0–1 and added"),
+        "scores scaled to 0 to 1 (min-max), half and half",
+        _scale_scores,
+        RetrieverWeights(0.5, 0.5),
+    ),
+    SearchMethod.WEIGHTED: FusionMethod(
+        _("weighted: linear, with a bonus for what both retrievers found"),
+        "as `linear`, 0.7 for vectors and 0.3 for keywords, and 0.1 more for hits of both",
+        _scale_scores,
+        RetrieverWeights(0.7, 0.3),
+        has_bonus=True,
+    ),
+    SearchMethod.ADAPTIVE: FusionMethod(
+        _("adaptive: zscore, weighted by the class of the question"),
+        "as `zscore`, with the weights of the question's class",
+        _standardise_scores,
+        None,
+    ),
+    SearchMethod.VECTOR: FusionMethod(
+        _("vector: by meaning alone"),
+        "the score of the vector retriever alone",
+        _take_scores,
+        RetrieverWeights(1.0, 0.0),
+        is_single=True,
+    ),
+    SearchMethod.LEXICAL: FusionMethod(
+        _("lexical: by words alone"),
+        "the score of the lexical retriever alone",
+        _take_scores,
+        RetrieverWeights(0.0, 1.0),
+        is_single=True,
+    ),
+}

@@ -1,0 +1,42 @@
+"""Bring scores of different retrievers to one scale. PURE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+
+def spread(scores: Collection[float]) -> float:
+    """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
+    if not scores:
+        return 0.0
+    # fsum is exact, so the order of the candidates cannot change a score's last digit.
+    mean = math.fsum(scores) / len(scores)
+    return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+
+
+def min_max(scores: Mapping[int, float]) -> dict[int, float]:
+    """Return scores mapped to [0, 1], best 1, worst 0; all 1 if they are equal; {} for {}.
+
+    Source: Lee, "Analyses of Multiple Evidence Combination", SIGIR 1997.
+    """
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - low) / (high - low) for key, score in scores.items()}
+
+
+def z_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Return scores in (population) standard deviations from their mean; all 0 if equal; {} for {}.
+
+    Source: Montague and Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
+    """
+    if not scores:
+        return {}
+    mean = math.fsum(scores.values()) / len(scores)
+    deviation = spread(scores.values())
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        return dict.fromkeys(scores, 0.0)
+    return {key: (score - mean) / deviation for key, score in scores.items()}
