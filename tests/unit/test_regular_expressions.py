@@ -57,7 +57,7 @@ LOOPED = {
     "chat/answering/injection.py: re.compile(pattern, re.IGNORECASE | re.DOTALL | re.MULTILINE)",
     "retrieval/text/instructions.py: re.compile(pattern, re.DOTALL if pattern.startswith('\\\\b(?:END\\\\s') "
     "else re.DOTALL | re.IGNORECASE | re.MULTILINE)",
-    "retrieval/search/understanding/classification.py: re.compile('|'.join(alternatives))",
+    "retrieval/search/understanding/classification.py: re.compile('|'.join(patterns))",
     "core/language_model/machinery.py: re.compile(opening, re.IGNORECASE)",
     "core/language_model/machinery.py: re.compile(closing, re.IGNORECASE)",
     "retrieval/text/questions.py: re.compile(f'\\\\b(?:{words})\\\\b', re.IGNORECASE)",
