@@ -24,7 +24,7 @@ from retrieval.types import Classification, QueryClass
 AS_TYPED = frozenset({"error message", "identifier"})
 
 # Rules in the order in which they are tried. `retrieval/text/languages/` has their patterns.
-ORDER: tuple[tuple[str, QueryClass], ...] = (
+RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("comparison words", QueryClass.COMPARISON),
     ("comparative", QueryClass.COMPARISON),
     ("alternatives", QueryClass.COMPARISON),
@@ -48,7 +48,7 @@ CHARACTERS_READ = 1000
 
 def _read_rules() -> Iterator[tuple[str, QueryClass, re.Pattern[str]]]:
     languages = read_sections("classification").values()
-    for rule, query_class in ORDER:
+    for rule, query_class in RULE_CLASSES:
         patterns = [_fill_in(pattern, words.get("sets", {})) for words in languages for pattern in words.get(rule, [])]
         yield rule, query_class, re.compile("|".join(patterns))
 
