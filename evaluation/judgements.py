@@ -26,7 +26,8 @@ from chat.signals import PanelScore, answer_completed, scores_wanted
 from chat.types import ContextSource
 from core.database import not_waiting
 from core.exceptions import LeaseLost
-from core.jobs import acquire_lease, enqueue_on_commit, heartbeat, is_due
+from core.job_queue import enqueue_on_commit
+from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation import conf
 from evaluation.judges.types import (
     Case,

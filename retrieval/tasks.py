@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from core.jobs import sweep_all
+from core.job_queue import sweep_all
 from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.drafts import lifecycle
 from retrieval.index.chunk_writer import reweigh

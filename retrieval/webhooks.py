@@ -21,7 +21,8 @@ from django.utils import timezone
 
 from core.encryption import SecretUnreadable, decrypt
 from core.exceptions import LeaseLost, RagsiteError
-from core.jobs import acquire_lease, enqueue, heartbeat, is_due, sweeping
+from core.job_queue import enqueue, sweeping
+from core.jobs import acquire_lease, heartbeat, is_due
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused

@@ -53,7 +53,7 @@ class Uploads:
 def fill_judgements(number: int) -> None:
     """Create this number of copies of an answer, which wait for the rules' judgement."""
     from chat.models import Answer
-    from core.jobs import enqueue
+    from core.job_queue import enqueue
     from evaluation.models import Judgement
 
     answer = Answer.objects.filter(status=Answer.Status.COMPLETED).latest("pk")

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from chat.answering.approved_answers import locate
 from chat.curation.approval import embed_wordings
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
-from core.jobs import sweeping
+from core.job_queue import sweeping
 from retrieval.models import Chunk, DocumentText
 from retrieval.text.questions import normalize
 

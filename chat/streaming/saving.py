@@ -27,7 +27,7 @@ from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
 from core import disk
 from core.database import fetch
 from core.dataclass_json import to_json
-from core.jobs import sweeping
+from core.job_queue import sweeping
 from retrieval.index.closeness import uncalibrated_embedder
 from retrieval.models.webhook import Webhook, announce
 from retrieval.search.trace import SearchTrace

@@ -30,7 +30,7 @@ from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASUR
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
-from retrieval.admin.profile_admin import PUBLISHED, ProfileChoice
+from retrieval.admin.playground import PUBLISHED, ProfileChoice
 from retrieval.models import Draft
 
 NEWEST_RUNS = 10

@@ -15,7 +15,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from core.exceptions import LeaseLost, RagsiteError
-from core.jobs import acquire_lease, enqueue, heartbeat, is_due
+from core.job_queue import enqueue
+from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation.embedder_trials.comparison import measure
 from evaluation.embedder_trials.known_embedders import find_known
 from evaluation.embedder_trials.progress import StintOver, TrialProgress

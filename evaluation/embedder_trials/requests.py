@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from core.audit_signal import record_event
-from core.jobs import enqueue_on_commit
+from core.job_queue import enqueue_on_commit
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.index import reembedding

@@ -13,7 +13,7 @@ from chat.answering import writers
 from chat.answering.prompts import PROMPT_VERSION
 from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
-from core.jobs import enqueue_on_commit
+from core.job_queue import enqueue_on_commit
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from retrieval.models import CollectionStatistics, Draft, Embedder

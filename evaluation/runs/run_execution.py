@@ -16,7 +16,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from core.exceptions import LeaseLost
-from core.jobs import acquire_lease, enqueue, heartbeat, is_due
+from core.job_queue import enqueue
+from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (

@@ -42,7 +42,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from chat.api.mcp import McpView
-from core.jobs import sweeping
+from core.job_queue import sweeping
 from core.key_limits import KeyLimits, Scope, set_limits
 from core.users import account_of
 from ragsite.accounts.claims import is_forgotten

@@ -33,7 +33,8 @@ from chat.models import Answer
 from core import breaker, disk
 from core.database import statements_within
 from core.exceptions import FilesUnavailable
-from core.jobs import Job, count_queued, is_due
+from core.job_queue import count_queued
+from core.jobs import Job, is_due
 from evaluation.models import EvaluationRun, Judgement
 from ragsite.processes import local_model
 from retrieval.documents import sandbox

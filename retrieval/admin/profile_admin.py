@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
-from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -17,242 +15,22 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import admin_link, badge
-from core.dataclass_json import to_json
-from core.user_types import AnyUser
 from retrieval.admin.gated import GatedAdmin, read_override
-from retrieval.fusion_methods import METHODS
+from retrieval.admin.playground import search_twice
+from retrieval.admin.profile_differences import describe_differences
+from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, setting_field
 from retrieval.gates import PublicationRefused
-from retrieval.models import Collection, Publication, SearchProfile, SearchProfileVersion
+from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import (
-    NO_RERANKER,
-    SECTIONS,
     SETTINGS,
-    TYPES,
     ImproperProfile,
     ProfileSettings,
-    from_json,
 )
-from retrieval.rights.search_filters import filters_for
-from retrieval.search.metadata_filters import validated_metadata
 from retrieval.search.profiles import profiles
-from retrieval.search.profiles.profile_comparison import compare
-from retrieval.search.profiles.profiles import BUILT_IN, NamedProfile
-from retrieval.types import QueryClass, RetrieverWeights
-
-EXAMPLES = {
-    "weights": '{"vector": 0.6, "lexical": 0.4}',
-    "metadata_boosts": '[{"key": "department", "value": "sales", "weight": 0.5}]',
-}
-
-
-class StructureField(forms.JSONField):
-    """A setting of several values, typed as the JSON in which profiles are stored."""
-
-    def prepare_value(self, value: Any) -> Any:
-        return "" if value is None else super().prepare_value(value)
-
-    def clean(self, value: Any) -> Any:
-        given = super().clean(value)
-        validated_metadata({"": given})
-        return given
-
-
-def setting_field(name: str) -> forms.Field:
-    setting = SETTINGS[name]
-    options: dict[str, Any] = {"label": _(setting.label), "help_text": _(setting.help_text)}
-    if setting.bounds is not None:
-        options["min_value"], options["max_value"] = setting.bounds
-    match TYPES[name]:
-        case "bool":
-            return forms.BooleanField(required=False, **options)
-        case "int":
-            return forms.IntegerField(**options)
-        case "float":
-            widget = forms.NumberInput(attrs={"step": "any"})
-            return forms.FloatField(widget=widget, required=not setting.when_empty, **options)
-        case "SearchMethod" | "str":
-            return forms.ChoiceField(**options)
-    attrs = {"rows": 4 if name == "class_weights" else 2, "cols": 60, "placeholder": EXAMPLES.get(name, "")}
-    return StructureField(required=False, widget=forms.Textarea(attrs=attrs), **options)
-
-
-IDENTITY = ["name", "slug", "description"]
-FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
-    *(
-        (
-            _(section),
-            {"fields": [name for name, each in SETTINGS.items() if each.section == section], "description": _(about)},
-        )
-        for section, about in SECTIONS.items()
-    ),
-    (_("This version"), {"fields": ["note"]}),
-]
-
-
-class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A profile and its next version; a valid form has ``profile_settings``, which begin as ``starting_point``."""
-
-    starting_point = ProfileSettings()
-
-    note = forms.CharField(
-        label=_("Note"),
-        required=False,
-        max_length=500,
-        widget=forms.TextInput(attrs={"size": 80}),
-        help_text=_("What this version tries, or why it is better. It is shown in the list of versions."),
-    )
-
-    class Meta:
-        model = SearchProfile
-        fields = IDENTITY
-        widgets = {"description": forms.Textarea(attrs={"rows": 2})}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs["initial"] = {**to_json(self.starting_point), **(kwargs.get("initial") or {})}
-        super().__init__(*args, **kwargs)
-        self.profile_settings: ProfileSettings | None = None
-        if "reranker" in self.fields:
-            # A version's saved reranker stays a choice, so that the user sees when it no longer exists.
-            names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, self.starting_point.reranker])
-            self.fields["reranker"].choices = [(name, _reranker_label(name)) for name in names]  # type: ignore[attr-defined]
-            self.fields["method"].choices = [(method.value, _(each.label)) for method, each in METHODS.items()]  # type: ignore[attr-defined]
-
-    def clean_reranker(self) -> str:
-        name: str = self.cleaned_data["reranker"]
-        if name not in [NO_RERANKER, *settings.RERANKERS]:
-            raise forms.ValidationError(_t("The site no longer has a reranker of this name."))
-        return name
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        names = [name for name in SETTINGS if name in self.fields]
-        if not names or any(name in self.errors for name in names):
-            return cleaned
-        # An empty field gets its default, unless None has a meaning.
-        given = {name: cleaned[name] for name in names if cleaned[name] is not None or SETTINGS[name].when_empty}
-        try:
-            self.profile_settings = from_json(given)
-        except ImproperProfile as error:
-            for name, message in error.errors.items():
-                self.add_error(name, f"This {message}.")
-        return cleaned
-
 
 # Django's metaclass needs form fields as class attributes; these come from the declared settings.
 for _name in SETTINGS:
     SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = setting_field(_name)
-
-
-def differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
-    """Return the settings that differ with both values, in the form's words."""
-    rows = []
-    for name, setting in SETTINGS.items():
-        old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)
-        if name == "class_weights":
-            changed = [each for each in QueryClass if old[each] != new[each]]
-            rows += [
-                (f"{label}: {each}", _write_value(name, old[each]), _write_value(name, new[each])) for each in changed
-            ]
-        elif old != new:
-            rows.append((label, _write_value(name, old), _write_value(name, new)))
-    return rows
-
-
-def _write_value(name: str, value: Any) -> str:
-    match value:
-        case None:
-            return _t(SETTINGS[name].when_empty)
-        case bool():
-            return _t("yes") if value else _t("no")
-        case float():
-            return f"{value:g}"
-        case RetrieverWeights() | tuple():
-            return json.dumps(to_json(value), ensure_ascii=False)
-    return str(value)
-
-
-def _reranker_label(name: str) -> str:
-    if name == NO_RERANKER:
-        return _t("none: the order of the fusion is kept")
-    return name if name in settings.RERANKERS else _t("%s (removed)") % name
-
-
-# The playground searches one question with two profiles, and changes no data.
-
-PUBLISHED = "published"
-LARGEST_TOP_K = 50
-
-
-def profile_choices() -> list[tuple[str, Any]]:
-    versions: dict[str, list[tuple[str, str]]] = {}
-    for version in SearchProfileVersion.objects.select_related("profile").order_by("profile__name", "-number"):
-        label = f"{version} · {version.note}" if version.note else str(version)
-        versions.setdefault(version.profile.name, []).append((str(version.pk), label))
-    in_force = profiles.published_version() or BUILT_IN
-    return [
-        (PUBLISHED, _t("In force: %s") % in_force),
-        (BUILT_IN, _t("Built-in: the site's settings")),
-        *versions.items(),
-    ]
-
-
-class ProfileChoice(forms.ChoiceField):
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=profile_choices, **kwargs)
-
-    def clean(self, value: Any) -> NamedProfile:
-        chosen = super().clean(value)
-        if chosen == PUBLISHED:
-            return profiles.active_profile()
-        if chosen == BUILT_IN:
-            return NamedProfile(BUILT_IN, profiles.built_in_profile())
-        version = SearchProfileVersion.objects.select_related("profile").filter(pk=chosen).first()
-        if version is None:
-            raise forms.ValidationError(_t("This version is gone."))
-        try:
-            return profiles.named(version)
-        except ImproperProfile as error:
-            message = _t("%(version)s cannot be read: %(error)s") % {"version": version, "error": error}
-            raise forms.ValidationError(message) from error
-
-
-class PlaygroundForm(forms.Form):
-    question = forms.CharField(
-        label=_("Question"),
-        max_length=settings.QUESTION_MAX_CHARACTERS,
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
-    collection = forms.ModelChoiceField(
-        Collection.objects.none(), to_field_name="slug", required=False, empty_label=_("all"), label=_("Collection")
-    )
-    a = ProfileChoice(label=_("Profile A"))
-    b = ProfileChoice(label=_("Profile B"))
-    top_k = forms.IntegerField(
-        label=_("Passages"),
-        required=False,
-        min_value=1,
-        max_value=LARGEST_TOP_K,
-        widget=forms.NumberInput(attrs={"placeholder": _("as the profile says")}),
-    )
-
-    def __init__(self, *args: Any, user: AnyUser, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["collection"].queryset = Collection.objects.readable_by(user)  # type: ignore[attr-defined]
-
-
-def search_twice(request: HttpRequest) -> dict[str, Any]:
-    asked = "question" in request.GET
-    newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
-    given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}
-    form = PlaygroundForm(given if asked else None, initial=given, user=request.user)
-    page = {"form": form, "asked": asked}
-    if asked and form.is_valid():
-        wanted = form.cleaned_data
-        collection = wanted["collection"].slug if wanted["collection"] else ""
-        both = (wanted["a"], wanted["b"])
-        page["comparison"] = compare(wanted["question"], filters_for(request.user, collection), both, wanted["top_k"])
-        page["differences"] = differences(both[0].settings, both[1].settings)
-    return page
 
 
 @admin.register(SearchProfile)
@@ -427,7 +205,7 @@ def _build_version_rows(profile: SearchProfile) -> list[dict[str, Any]]:
     for version in profile.versions.select_related("profile", "created_by", "published_by"):
         row: dict[str, Any] = {"version": version}
         try:
-            row["differences"] = differences(in_force, version.read())
+            row["differences"] = describe_differences(in_force, version.read())
         except ImproperProfile as error:
             row["error"] = str(error)
         rows.append(row)

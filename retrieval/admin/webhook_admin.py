@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import ReadOnlyAdmin, SuperuserAdmin
-from core.jobs import enqueue_on_commit
+from core.job_queue import enqueue_on_commit
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.options import AddressField, SecretField
 from retrieval.webhooks import new_secret

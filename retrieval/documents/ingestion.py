@@ -24,19 +24,16 @@ from django.utils import timezone
 from core import disk
 from core.database import is_node_lost
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
-from core.jobs import acquire_lease, enqueue, heartbeat
+from core.job_queue import enqueue
+from core.jobs import acquire_lease, heartbeat
 from retrieval import backends
-from retrieval.documents import formats, submission
+from retrieval.documents import formats, reading_turns
 from retrieval.documents.extraction.sandboxed import extract_in_sandbox, sandbox_limits
+from retrieval.documents.members import remove_members, submit_members
+from retrieval.documents.reading_turns import ReadingTurn, TurnPostponed
 from retrieval.documents.recognition.pages import forget_pages, recognise_pages, why_not
 from retrieval.documents.sandbox import JobCancelled
-from retrieval.documents.submission import (
-    ReadingTurn,
-    TurnPostponed,
-    compute_fingerprint,
-    remove_members,
-    submit_members,
-)
+from retrieval.documents.submission import compute_fingerprint
 from retrieval.exceptions import DocumentRejected, ImproperEmbedder
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
@@ -141,7 +138,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
         with heartbeat(document), disk.saving():
             _process(document, ReadingTurn(document, takes_turns=takes_turns), progress)
     except TurnPostponed:
-        document.hand_back(submission.WAITING, submission.ASKED_AGAIN_AFTER, is_slow=True)
+        document.hand_back(reading_turns.WAITING, reading_turns.ASKED_AGAIN_AFTER, is_slow=True)
     except LeaseLost as error:
         logger.info("%s", error)
         return None
@@ -162,7 +159,11 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
             else:
                 document.postpone(f"Will be tried again. {reason}")
     document.refresh_from_db()
-    if document.is_slow and document.error != submission.WAITING and (waiting := submission.next_waiting()) is not None:
+    if (
+        document.is_slow
+        and document.error != reading_turns.WAITING
+        and (waiting := reading_turns.next_waiting()) is not None
+    ):
         enqueue(Document, [waiting])
     return document
 

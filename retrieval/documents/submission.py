@@ -4,103 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.files.base import ContentFile
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 from django.db.models import QuerySet
-from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _t
 
 from core import disk
-from core.exceptions import FilesUnavailable, RagsiteError
-from core.jobs import enqueue_on_commit
+from core.exceptions import FilesUnavailable
+from core.job_queue import enqueue_on_commit
 from core.user_types import AnyUser
 from retrieval import backends
 from retrieval.documents import formats
 from retrieval.documents.deletion import forget_files
 from retrieval.documents.drafts.editing import changing
+from retrieval.documents.reading_turns import LEFT_TO_ITS_COMMAND
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, DocumentText, Embedder, Source
 from retrieval.models.collection import TextSearchConfiguration
 from retrieval.text import chunking
 from retrieval.text.blocks import BLOCKS_VERSION
-from retrieval.text.extracted import Member
 from retrieval.text.terms import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
 
 logger = logging.getLogger(__name__)
-
-# Slow documents must not occupy all workers. A document is slow once reading it took longer than ``QUICK_SECONDS``, or
-# if it has very much text. At most ``SLOW_DOCUMENTS_AT_ONCE`` of them are leased to living workers; the others wait as
-# PENDING, without an attempt counted.
-
-WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
-# The end of a turn enqueues the next document; this delay applies if that failed.
-ASKED_AGAIN_AFTER = timedelta(seconds=15)
-# A command submits and reads in two steps. A worker reads the document only if the command died for this long.
-LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
-_TURNS_LOCK = 7_214_605_330_118_274_901
-
-
-class TurnPostponed(RagsiteError):
-    """The document waits for its turn; another worker will read it. For the log."""
-
-
-class ReadingTurn:
-    """The turn of one leased document.
-
-    ``takes_turns`` is False where no worker waits for the document, as on a terminal. ``ends`` means that the turn
-    passes to another document after a while.
-    """
-
-    def __init__(self, document: Document, *, takes_turns: bool) -> None:
-        self._document = document
-        self.is_taken = not takes_turns
-        self.ends = takes_turns
-        if document.is_slow:
-            self.take()
-
-    def is_wanted(self, elapsed_seconds: float) -> bool:
-        """Return whether work may continue after this time; False if the document must wait for its turn."""
-        return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
-
-    def take(self) -> None:
-        """Take the turn. Raises: TurnPostponed if all turns are taken."""
-        if not self._try_to_take():
-            raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
-
-    def _try_to_take(self) -> bool:
-        self.is_taken = self.is_taken or _take(self._document)
-        return self.is_taken
-
-
-def next_waiting() -> int | None:
-    """Return the id of the slow document that has waited longest."""
-    waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
-    return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
-
-
-def _take(document: Document) -> bool:
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            # Two workers that both counted before either wrote would both take the last turn.
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
-        slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
-        taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
-        if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
-            return False
-        # A lost lease is detected when the text is saved.
-        document.held().update(is_slow=True)
-        return True
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
@@ -130,10 +65,6 @@ def is_current(document: Document) -> bool:
         content_hash=document.content_hash,
         recipe=compute_fingerprint(document, document.title, embedder),
     ).exists()
-
-
-# Maximum nesting of archives and mails.
-MOST_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,49 +260,3 @@ def submit_upload(
 
 def name_for_people(document: Document) -> str:
     return f'"{document}" ({document.source})' if document.title else document.source
-
-
-def submit_members(document: Document, members: Sequence[Member]) -> None:
-    """Submit each new or changed member. The document must be leased by this process.
-
-    An interrupted call can be repeated: already submitted members are unchanged then.
-
-    Raises: LeaseLost; DocumentRejected for too deeply nested archives, or a member whose name is taken.
-    """
-    levels, parent = 1, document.parent
-    while parent is not None:
-        levels, parent = levels + 1, parent.parent
-    if members and levels >= MOST_LEVELS:
-        raise DocumentRejected(
-            f"{document.source} lies in {MOST_LEVELS} archives or mails: unpack the outer ones, and upload it itself."
-        )
-    held = dict(Document.objects.filter(parent=document).values_list("source", "content_hash"))
-    for member in members:
-        source = member_source(document, member.name)
-        if held.get(source) == hashlib.sha256(member.data).hexdigest():
-            continue
-        # The lock order is the same as in every upload, which avoids deadlocks.
-        with changing(document.collection_id):
-            document.lock()
-            submit(
-                document.collection,
-                source,
-                member.data,
-                language=document.language,
-                metadata=document.metadata,
-                parent=document,
-            )
-
-
-def remove_members(document: Document, members: Sequence[Member]) -> None:
-    """Delete the members that are no longer in the document's file. Must run inside a transaction."""
-    kept = [member_source(document, member.name) for member in members]
-    Document.objects.filter(parent=document).exclude(source__in=kept).delete()
-
-
-def member_source(document: Document, name: str) -> str:
-    """Return the source of a member. Raises: DocumentRejected for a path that is too long."""
-    source = f"{document.source}/{name}"
-    if len(source) > 1_000:
-        raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")
-    return source

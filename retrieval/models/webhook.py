@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from core.encryption import SecretHolder, origin_of
-from core.jobs import Job, enqueue_on_commit, pause_after
+from core.job_queue import enqueue_on_commit
+from core.jobs import Job, pause_after
 
 # After this number of failures in a row the receiver is considered away.
 PAUSED_FROM_FAILURES = 3

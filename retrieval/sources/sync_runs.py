@@ -14,7 +14,8 @@ from django.utils.translation import gettext as _t
 
 from core.audit_signal import record_event
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
-from core.jobs import acquire_lease, enqueue_on_commit, heartbeat
+from core.job_queue import enqueue_on_commit
+from core.jobs import acquire_lease, heartbeat
 from retrieval.documents.drafts.editing import changing, reason_not_to_change
 from retrieval.models import Source, SourceRun
 from retrieval.sources.comparing import Comparison, TimeIsUp

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from core.jobs import sweep
+from core.job_queue import sweep
 from evaluation.models import EvaluationRun, Judgement
 from evaluation.runs.queue import request_run
 from ragsite.processes import machine

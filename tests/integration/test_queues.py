@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from core.jobs import enqueue
+from core.job_queue import enqueue
 from evaluation.models import Judgement
 from ragsite.celery import app
 from ragsite.processes.supervision import parse_procfile

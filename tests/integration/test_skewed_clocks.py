@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from chat.streaming import saving, streams, writing
-from core import jobs
+from core import job_queue
+from core.job_queue import sweep as sweep_jobs
 from core.jobs import Job, acquire_lease
-from core.jobs import sweep as sweep_jobs
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import run_execution as measuring
@@ -39,7 +39,7 @@ def clock(monkeypatch):
 def sent(monkeypatch):
     """What was sent to workers."""
     found = []
-    monkeypatch.setattr(jobs, "send", lambda task, pk: found.append(pk))
+    monkeypatch.setattr(job_queue, "send", lambda task, pk: found.append(pk))
     return found
 
 

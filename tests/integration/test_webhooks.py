@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
-from core import jobs
-from core.jobs import sweep, sweep_all
+from core import job_queue
+from core.job_queue import sweep, sweep_all
 from retrieval import webhooks
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce
@@ -174,7 +174,7 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
 def sent(monkeypatch):
     """The deliveries whose tasks were sent."""
     tasks = []
-    monkeypatch.setattr(jobs, "send", lambda task, pk: tasks.append(pk))
+    monkeypatch.setattr(job_queue, "send", lambda task, pk: tasks.append(pk))
     return tasks
 
 

@@ -1,6 +1,6 @@
 """A search setting is declared once, and everything that shows settings follows."""
 
-from retrieval.admin.profile_admin import FIELDSETS, SearchProfileForm
+from retrieval.admin.profile_forms import FIELDSETS, SearchProfileForm
 from retrieval.fusion_methods import METHODS
 from retrieval.profile_settings import SETTINGS, ProfileSettings
 from retrieval.types import SearchMethod

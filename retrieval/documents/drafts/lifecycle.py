@@ -18,7 +18,8 @@ from django.utils.translation import ngettext
 
 from core.dataclass_json import to_json
 from core.exceptions import LeaseLost, RagsiteError
-from core.jobs import acquire_lease, enqueue_on_commit, heartbeat
+from core.job_queue import enqueue_on_commit
+from core.jobs import acquire_lease, heartbeat
 from retrieval import gates
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import draft_of

@@ -15,7 +15,7 @@ from chat.conversations import rights
 from chat.curation import approval
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from chat.streaming import asking, streams
-from core.jobs import sweeping
+from core.job_queue import sweeping
 from evaluation.runs.measurement import reply_to
 from retrieval.models import Chunk, Collection, Document
 from retrieval.models.collection import CollectionGrant, Visibility

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from chat.models import Answer
 from chat.signals import answer_completed
-from core import jobs
-from core.jobs import sweep
+from core import job_queue
+from core.job_queue import sweep
 from evaluation import conf, judgements
 from evaluation.judgements import tokens_spent
 from evaluation.models import Judgement, JudgeUsage, Score
@@ -234,12 +234,12 @@ def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_whe
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
     # A worker is faster than the process that told it.
-    monkeypatch.setattr(jobs, "send", lambda _task, pk: judgements.judge(pk))
-    jobs.enqueue(Judgement, [judgement.pk])
+    monkeypatch.setattr(job_queue, "send", lambda _task, pk: judgements.judge(pk))
+    job_queue.enqueue(Judgement, [judgement.pk])
     judgement.refresh_from_db()
     assert (judgement.status, judgement.attempts) == ("queued", 1)
     told = []
-    monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(job_queue, "send", lambda _task, pk: told.append(pk))
     long_ago = timezone.now() - timedelta(minutes=1)
     Judgement.objects.update(retry_at=timezone.now() - timedelta(seconds=1), created_at=long_ago)
     assert sweep(Judgement) == 1

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from core.jobs import SENT_WITHIN, sweep
+from core.job_queue import SENT_WITHIN, sweep
 from ragsite.celery import app
 from ragsite.operations import readiness
 from retrieval.documents import submission

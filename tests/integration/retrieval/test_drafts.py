@@ -12,7 +12,7 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chat.models import Answer, Citation, Conversation
-from core.jobs import sweep
+from core.job_queue import sweep
 from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle

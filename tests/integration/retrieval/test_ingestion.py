@@ -13,7 +13,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from core.exceptions import DiskFull, LeaseLost
-from retrieval.documents import file_loading, ingestion, submission
+from retrieval.documents import file_loading, ingestion, reading_turns, submission
 from retrieval.documents.file_loading import ingest_paths
 from retrieval.exceptions import DocumentRejected, EmbeddingFailed
 from retrieval.index import embedder_choice
@@ -204,7 +204,7 @@ def test_the_document_of_a_dead_worker_is_taken_over(collection):
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
     with pytest.raises(LeaseLost):
-        ingestion._process(dead, submission.ReadingTurn(dead, takes_turns=False), None)
+        ingestion._process(dead, reading_turns.ReadingTurn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 

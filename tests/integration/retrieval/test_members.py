@@ -88,7 +88,7 @@ def test_an_interrupted_reading_submits_what_is_missing(collection, ingest, monk
         return submit(held, source, *rest, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr("retrieval.documents.submission.submit", lose_the_lease)
+        patched.setattr("retrieval.documents.members.submit", lose_the_lease)
         archive = ingest(collection, "pack.zip", packed(a__txt="Hums.\n", b__txt="Leaks.\n"))
     assert Document.objects.filter(parent=archive).count() == 1
     assert archive.status == Document.Status.PROCESSING

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from core import jobs
-from retrieval.documents import ingestion, submission
+from core import job_queue
+from retrieval.documents import ingestion, reading_turns, submission
 from retrieval.models import Document
 from tests.support import bombs
 
@@ -59,7 +59,7 @@ def test_a_slow_file_waits_while_another_is_read(collection):
     started = time.monotonic()
     document = read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
     assert (document.status, document.attempts, document.lease) == (Document.Status.PENDING, 0, None)
-    assert document.error == submission.WAITING
+    assert document.error == reading_turns.WAITING
     assert document.is_slow
     assert document.retry_at is not None
     # It is known as slow now, and does not take a worker's time again only to wait once more.
@@ -79,7 +79,7 @@ def test_a_dead_worker_keeps_no_turn(collection):
 
 def test_the_end_of_a_turn_calls_the_next(collection, monkeypatch):
     told = []
-    monkeypatch.setattr(jobs, "send", lambda _task, pk: told.append(pk))
+    monkeypatch.setattr(job_queue, "send", lambda _task, pk: told.append(pk))
     waiting = submit(collection, "waiting.md", b"# Waiting\n\nWords.")
     Document.objects.filter(pk=waiting.pk).update(is_slow=True, retry_at=timezone.now())
     read(submit(collection, "bomb.pdf", bombs.pdf_endless()))
@@ -90,7 +90,7 @@ def test_much_text_takes_a_turn_too(collection, monkeypatch):
     monkeypatch.setattr(ingestion, "QUICK_CHARACTERS", 100)
     other = another_is_slow(collection, seconds=1)
     document = read(submit(collection, "long.txt", b"Many words stand here. " * 10))
-    assert (document.status, document.error) == (Document.Status.PENDING, submission.WAITING)
+    assert (document.status, document.error) == (Document.Status.PENDING, reading_turns.WAITING)
     other.delete()
     assert read(document).status == Document.Status.READY
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from core.jobs import sweep
+from core.job_queue import sweep
 from retrieval.models import Document, SourceItem, SourceRun
 from retrieval.sources.states import SourceState, standing_of
 from retrieval.sources.sync_runs import RunRefused, request_run, sync

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.dataclass_json import to_json
-from retrieval.admin.profile_admin import differences
+from retrieval.admin.profile_differences import describe_differences
 from retrieval.profile_settings import SETTINGS, ImproperProfile, ProfileSettings, from_json
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 
@@ -100,11 +100,11 @@ def test_differences_name_what_differs_in_order():
     after = ProfileSettings(
         method=SearchMethod.ADAPTIVE, class_weights=code, rerank_weight=None, fuzzy=False, metadata_boosts=boosts
     )
-    assert differences(before, after) == [
+    assert describe_differences(before, after) == [
         ("Method", "zscore", "adaptive"),
         ("Weights by class of question: code", '{"vector": 0.5, "lexical": 0.5}', '{"vector": 1, "lexical": 0}'),
         ("Forgive typing errors", "yes", "no"),
         ("Weight of the reranker", "0.5", "decides alone"),
         ("Metadata boosts", "[]", '[{"key": "year", "value": 2025, "weight": 1.5}]'),
     ]
-    assert differences(after, after) == []
+    assert describe_differences(after, after) == []

@@ -1,0 +1,116 @@
+"""Send the tasks of jobs to the broker, and sweep: free jobs of dead workers and send lost tasks again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from celery import current_app
+from django.apps import apps
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.dispatch import Signal
+from kombu.exceptions import OperationalError
+
+from core.database import not_waiting
+from core.jobs import Job, is_due
+
+logger = logging.getLogger(__name__)
+
+
+def enqueue(model: type[Job], ids: Iterable[int]) -> int:
+    """Send the tasks and return their number; the sweep sends what the broker refuses."""
+    sent = 0
+    for pk in ids:
+        started = time.monotonic()
+        try:
+            send(model.TASK, pk)
+        except OperationalError as error:
+            logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
+            break
+        sent += 1
+        # A quick worker may have postponed the job: its next task is not sent yet.
+        with not_waiting():
+            ago = timedelta(seconds=time.monotonic() - started)
+            model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
+    return sent
+
+
+def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
+    """Enqueue after the transaction; errors are only logged, because the jobs are saved."""
+    transaction.on_commit(lambda: enqueue(model, ids), robust=True)
+
+
+def send(task: str, pk: int) -> None:
+    """Send a task by name, without importing the module that does the work."""
+    current_app.send_task(task, (pk,))
+
+
+def count_queued(queue: str) -> tuple[int, float]:
+    """Return the number of tasks in the queue, without workers' ones, and the oldest one's age in seconds.
+
+    The age is 0 if unknown. Raises: DatabaseError and the broker's errors.
+    """
+    if not current_app.conf.broker_url.startswith("pgmq:"):
+        with current_app.connection_for_write() as link:
+            declared: Any = current_app.amqp.queues[queue](link.default_channel).queue_declare()
+            return declared.message_count, 0.0
+    age = "coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)::float"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*), {age} FROM pgmq.q_{queue} WHERE vt <= now()")
+        length, seconds = cursor.fetchone()
+    return length, seconds
+
+
+sweeping = Signal()
+
+
+SENT_WITHIN = timedelta(seconds=10)
+
+
+# A task that no worker began within this time may be lost.
+BEGUN_WITHIN = timedelta(minutes=5)
+
+
+MOST_AT_ONCE = 500
+
+
+def _list_outage_errors() -> tuple[type[BaseException], ...]:
+    return (DatabaseError, *current_app.connection_for_write().connection_errors)
+
+
+def sweep_all() -> None:
+    for model in apps.get_models():
+        if issubclass(model, Job):
+            try:
+                sweep(model)
+            except _list_outage_errors():
+                logger.exception("The jobs of %s were not swept.", model.__name__)
+    sweeping.send_robust(sender=None)
+
+
+def sweep(model: type[Job]) -> int:
+    """Free jobs of silent workers, enqueue jobs without a task, and return how many were enqueued."""
+    with transaction.atomic():
+        silent = model.unfinished().filter(model.is_silent())
+        # A locked row belongs to a live worker that saves its result.
+        for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
+            job.interrupt()
+    unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
+    waiting = [*_find_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
+    return enqueue(model, waiting[:MOST_AT_ONCE])
+
+
+def _find_lost(model: type[Job]) -> list[int]:
+    """Return the ids of rows whose task is lost: a queue still contains the tasks sent last."""
+    sent = model.in_turn().exclude(enqueued_at=None)
+    late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
+    if not late.exists():
+        return []
+    length, _age = count_queued(current_app.amqp.router.route({}, model.TASK)["queue"].name)
+    queued = list(sent.order_by("-enqueued_at", "-pk").values_list("pk", flat=True)[:length])
+    return list(late.exclude(pk__in=queued).values_list("pk", flat=True)[:MOST_AT_ONCE])

@@ -1,0 +1,66 @@
+"""Submit the files inside an archive or a mail as documents of their own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from retrieval.documents.drafts.editing import changing
+from retrieval.documents.submission import submit
+from retrieval.exceptions import DocumentRejected
+from retrieval.models import Document
+from retrieval.text.extracted import Member
+
+if TYPE_CHECKING:
+    pass
+
+
+# Maximum nesting of archives and mails.
+MOST_LEVELS = 3
+
+
+def submit_members(document: Document, members: Sequence[Member]) -> None:
+    """Submit each new or changed member. The document must be leased by this process.
+
+    An interrupted call can be repeated: already submitted members are unchanged then.
+
+    Raises: LeaseLost; DocumentRejected for too deeply nested archives, or a member whose name is taken.
+    """
+    levels, parent = 1, document.parent
+    while parent is not None:
+        levels, parent = levels + 1, parent.parent
+    if members and levels >= MOST_LEVELS:
+        raise DocumentRejected(
+            f"{document.source} lies in {MOST_LEVELS} archives or mails: unpack the outer ones, and upload it itself."
+        )
+    held = dict(Document.objects.filter(parent=document).values_list("source", "content_hash"))
+    for member in members:
+        source = member_source(document, member.name)
+        if held.get(source) == hashlib.sha256(member.data).hexdigest():
+            continue
+        # The lock order is the same as in every upload, which avoids deadlocks.
+        with changing(document.collection_id):
+            document.lock()
+            submit(
+                document.collection,
+                source,
+                member.data,
+                language=document.language,
+                metadata=document.metadata,
+                parent=document,
+            )
+
+
+def remove_members(document: Document, members: Sequence[Member]) -> None:
+    """Delete the members that are no longer in the document's file. Must run inside a transaction."""
+    kept = [member_source(document, member.name) for member in members]
+    Document.objects.filter(parent=document).exclude(source__in=kept).delete()
+
+
+def member_source(document: Document, name: str) -> str:
+    """Return the source of a member. Raises: DocumentRejected for a path that is too long."""
+    source = f"{document.source}/{name}"
+    if len(source) > 1_000:
+        raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")
+    return source

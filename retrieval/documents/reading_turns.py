@@ -1,0 +1,86 @@
+"""Turns of slow documents, so that they do not occupy all workers.
+
+A document is slow once reading it took longer than ``QUICK_SECONDS``, or if it has very much text. At most
+``SLOW_DOCUMENTS_AT_ONCE`` of them are leased to living workers; the others wait as PENDING, without an attempt counted.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from core.exceptions import RagsiteError
+from retrieval.models import Document
+
+if TYPE_CHECKING:
+    pass
+
+
+WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
+
+
+# The end of a turn enqueues the next document; this delay applies if that failed.
+ASKED_AGAIN_AFTER = timedelta(seconds=15)
+
+
+# A command submits and reads in two steps. A worker reads the document only if the command died for this long.
+LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
+
+
+_TURNS_LOCK = 7_214_605_330_118_274_901
+
+
+class TurnPostponed(RagsiteError):
+    """The document waits for its turn; another worker will read it. For the log."""
+
+
+class ReadingTurn:
+    """The turn of one leased document.
+
+    ``takes_turns`` is False where no worker waits for the document, as on a terminal. ``ends`` means that the turn
+    passes to another document after a while.
+    """
+
+    def __init__(self, document: Document, *, takes_turns: bool) -> None:
+        self._document = document
+        self.is_taken = not takes_turns
+        self.ends = takes_turns
+        if document.is_slow:
+            self.take()
+
+    def is_wanted(self, elapsed_seconds: float) -> bool:
+        """Return whether work may continue after this time; False if the document must wait for its turn."""
+        return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
+
+    def take(self) -> None:
+        """Take the turn. Raises: TurnPostponed if all turns are taken."""
+        if not self._try_to_take():
+            raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
+
+    def _try_to_take(self) -> bool:
+        self.is_taken = self.is_taken or _take(self._document)
+        return self.is_taken
+
+
+def next_waiting() -> int | None:
+    """Return the id of the slow document that has waited longest."""
+    waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
+    return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
+
+
+def _take(document: Document) -> bool:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            # Two workers that both counted before either wrote would both take the last turn.
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
+        slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
+        taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
+        if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
+            return False
+        # A lost lease is detected when the text is saved.
+        document.held().update(is_slow=True)
+        return True
