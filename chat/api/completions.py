@@ -39,10 +39,10 @@ from retrieval.types import Turn
 Payload = Mapping[str, Any]
 
 DONE = b"data: [DONE]\n\n"
+# The protocol cannot take text back: this line separates what was withdrawn from what is valid.
 WITHDRAWN = "\n\n---\n\n"
-"""The protocol cannot take text back: this line separates what was withdrawn from what is valid."""
+# Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it.
 LONGEST_TEXT = 4000
-"""Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it."""
 MOST_TURNS = 10
 _CHARACTERS_PER_TOKEN = 4
 _OFFSETS = ("marker_start", "marker_end", "marked_start", "marked_end")

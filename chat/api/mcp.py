@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Of a document, in one call: more would fill a model's context.
 FETCHED_CHARACTERS = 20_000
-"""Of a document, in one call: more would fill a model's context."""
 
 _INSTRUCTIONS = (
     "Documents of an organisation. `ask` answers a question from them, with citations; `search` finds passages, "

@@ -37,14 +37,14 @@ from retrieval.search.pipeline import place_to_search
 
 logger = logging.getLogger(__name__)
 
+# The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names who
+# writes, where there is a choice.
 ALL = "ragsite"
-"""The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names
-who writes, where there is a choice."""
 BROKEN = "Something went wrong. Please try again."
+# Texts in one request, as with OpenAI.
 MOST_EMBEDDED = 2048
-"""Texts in one request, as with OpenAI."""
+# Texts that are embedded while a search of somebody else waits.
 EMBEDDED_AT_ONCE = 32
-"""Texts that are embedded while a search of somebody else waits."""
 
 
 # Errors --------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Show a model's text while it is written: with the site's markers, and without links that no source vouches for.
+"""Shows a model's text while it is written, with the site's markers and without links that are in no source.
 
-The text is kept as the model wrote it. It is shown with edits alone: a citation that the model wrote becomes the marker
-of the source that supports its sentence, or goes; such a marker is added where there is none; and an address that is in
-no source is neutralised. Nothing else changes, however the text is divided into pieces.
+The model's text is stored unchanged and shown with edits: a citation by the model becomes the marker of the source that
+supports its sentence, or is removed; missing markers are added; unknown addresses are neutralised. The result does not
+depend on how the text is divided into pieces.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# A text that contains so many letters and digits of the rules in a row, about eight words, repeats them.
+# In letters and digits, about eight words. A longer run shared with the prompt's rules counts as repeating the rules.
 LONGEST_SHARED = 40
-# A model that writes the same sentence so often, or the same characters so often in a row, is in a loop.
+# Limits after which a model is in a loop: repeats of a sentence, and cycles of up to LONGEST_CYCLE characters in a row.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence is shown without markers. The open text is looked at again after it has grown by a fiftieth: the
+# A longer sentence is shown without markers. The open text is checked again after it grew by 1/LOOKS_AGAIN, so that the
 # work stays proportional to the text.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# So many characters of an answer show its language.
+# The language of an answer is detected from at most this many characters.
 LONGEST_TEXT = 1_000
-# Fewer characters of an earlier answer may be repeated on purpose: "Yes, both do."
+# A model may repeat fewer characters of an earlier answer on purpose: "Yes, both do."
 LEAST_REPEATED = 40
-# An answer that gives up begins like this. A text that begins so is held back until it says more.
+# Beginnings of answers that give up. Such a text is shown only when it says more.
 _OPENINGS = (
     "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
     "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
@@ -61,7 +61,7 @@ _OPENINGS = (
     "from the", "in the provided", "het spijt", "helaas", "ik kan", "er is geen", "er staat", "de bron", "de gegeven",
     "de document", "de tekst", "de informatie", "op basis van", "volgens de",
 )  # fmt: skip
-# These signs may surround the word by which a model refuses.
+# These signs may surround the word that refuses (NO_ANSWER).
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
 _BLANK_BEFORE_SIGN = re.compile(r" (?=[.,:;!?])")
@@ -75,14 +75,13 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """The shown text of a model's answer, piece by piece.
 
-    ``sources`` are all that were found; those in the prompt come first if several support a sentence. Addresses may be
-    linked if these sources contain them. ``history`` are earlier turns: an answer is shown without the sentences at its
-    beginning that repeat an earlier answer, as small models do.
+    ``sources`` are all found sources; sources in the prompt come first if several support a sentence. Addresses in
+    sources may be linked. Sentences at the beginning that repeat an answer in ``history`` are left out, because small
+    models repeat them.
 
-    ``written`` is the model's text so far, and ``citations`` are the spans in it that were recognised as citations.
-    ``shown_length`` is the length of the shown text, and ``markers`` are the site's in it. ``is_looping`` is true if
-    the model repeats itself: the rest is not shown. ``declines`` is true at the end if the model refused with the word
-    that the prompt gives.
+    ``written`` is the model's text so far, and ``citations`` are spans in it. ``shown_length`` and ``markers`` describe
+    the shown text. ``is_looping``: the model repeats itself, and the rest is not shown. ``declines``: the finished text
+    refuses with NO_ANSWER.
     """
 
     def __init__(
@@ -111,8 +110,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # The text before the first offset is not shown, that before the second is complete, that before the third was
-        # shown. The first two are None and 0 until the beginning is known.
+        # Offsets in `written`: the shown text begins at `_begin` (None while undecided), is complete before `_open`,
+        # and was shown before `_shown`.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -124,11 +123,11 @@ class AnswerStream:
 
     @property
     def gives_up(self) -> bool:
-        """Whether the finished text only says that the sources do not answer."""
+        """True if the finished text only says that the sources do not answer."""
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """Add sources: from now on the text may cite them and repeat their words."""
+        """Add sources that the rest of the text may cite and repeat."""
         self._admit_words(sources)
         self._attributor.admit(sources)
 
@@ -153,14 +152,14 @@ class AnswerStream:
         return self._advance(is_end=False)
 
     def close(self) -> str:
-        """Return the text that was held back, at the end of the stream; empty if the answer gives up."""
+        """Return the rest of the text at the end of the stream; empty if the answer gives up."""
         shown = self._advance(is_end=True)
         return "" if self.gives_up else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raises: AnswerWithheld if the text names the site's function or repeats the prompt's rules.
+        """Raise AnswerWithheld if the text names the site's function or repeats the prompt's rules.
 
-        Both are allowed where a source or the conversation contains the same. Only letters and digits are compared.
+        Text that a source or the conversation contains too is allowed. Only letters and digits are compared.
         """
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
@@ -171,10 +170,9 @@ class AnswerStream:
             if shared in self._rules and shared not in self._known_letters:
                 raise AnswerWithheld("prompt")
 
-    # The beginning ---------------------------------------------------------------------------------------------------
 
     def _find_begin(self, *, is_end: bool) -> bool:
-        """Return whether it is decided where the shown text begins."""
+        """Return whether the offset is decided at which the shown text begins."""
         if self._begin is not None:
             return True
         text = self.written[self._skipped :]
@@ -186,10 +184,10 @@ class AnswerStream:
             if self._is_repeated(text):
                 if not is_end:
                     return False
-                # The answer says nothing else.
+                # The whole answer repeats an earlier one.
                 break
             ends = [end.end() for end in _SENTENCE_ENDS.finditer(text)]
-            # A block of code is left out whole, or not at all.
+            # A cut must not split a block of code.
             ends = [at for at in ends if self._is_repeated(text[:at]) and text.count("```", 0, at) % 2 == 0]
             if max(ends, default=0) < LEAST_REPEATED:
                 break
@@ -206,7 +204,6 @@ class AnswerStream:
         plain = _without_markers(text)
         return any(earlier.startswith(plain) for earlier in self._earlier)
 
-    # Sentences -------------------------------------------------------------------------------------------------------
 
     def _advance(self, *, is_end: bool) -> str:
         if is_end:
@@ -227,7 +224,7 @@ class AnswerStream:
         if len(text) - complete > LONGEST_OPEN:
             self._give_up_on_open()
             return self._show(len(self.written), is_end=False)
-        # The last sentence is shown as far as no citation can be in it.
+        # The last sentence is shown up to its first possible citation.
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
         return self._show(self._open + len(_without_open_tail(open_text)), is_end=False)
@@ -236,21 +233,20 @@ class AnswerStream:
         return "".join(text.split()) in self._contents
 
     def _stop(self, end: int) -> None:
-        """End the text here."""
         self.is_looping = True
         self.written = self.written[:end]
         self._open = min(self._open, end)
         self._edits = [edit for edit in self._edits if edit.end <= end]
 
     def _give_up_on_open(self) -> None:
-        """Leave a text that is too long for a sentence as it is. A block of code stays open."""
+        """Skip open text that is too long for a sentence. A block of code stays open."""
         text = self.written[self._open :]
         block = next((code for code in find_code(text) if code.is_open), None)
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
     def _complete(self, part: str, references: Sequence[Reference]) -> None:
-        """Add the edits of a complete part of the text, which begins at the open offset."""
+        """Add the edits of a complete part of the text, which begins at ``_open``."""
         base = self._open
         self._open += len(part)
         inside = [each for each in references if each.end <= len(part)]
@@ -291,7 +287,7 @@ class AnswerStream:
         self._edits.sort()
 
     def _is_confirmed(self, base: int, reference: Reference) -> bool:
-        """Return whether the markers added before an ambiguous citation name one of its sources."""
+        """Return whether the markers before an ambiguous citation name one of its sources."""
         before = [edit.text for edit in self._edits if edit.cites and edit.start <= base + reference.start]
         numbers = {int(number) for number in MARKER.findall(before[-1])} if before else set()
         return bool(numbers & set(reference.numbers))
@@ -302,7 +298,7 @@ class AnswerStream:
         return self._said[plain] >= MOST_REPEATS and len(plain) >= FEWEST_REPEATED_CHARACTERS
 
     def _cite(self, base: int, part: str, reference: Reference, numbers: Sequence[int]) -> None:
-        """Replace a citation of the model's by the markers of these sources; remove it, with its blanks, for none."""
+        """Replace a citation by the model with markers; remove it with its blanks if ``numbers`` is empty."""
         start, end = reference.start, reference.end
         self.citations.append((base + start, base + end))
         if not numbers:
@@ -317,23 +313,22 @@ class AnswerStream:
         if text or end > start:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
-    # The shown text --------------------------------------------------------------------------------------------------
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the shown text up to this offset, or a smaller one where the text may still change."""
+        """Return the shown text up to ``end``, or up to an earlier offset if the text may still change."""
         if self._holds_back() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
-            # The model may refuse after it called a function.
+            # The model may refuse after a call of a function.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
         self._edits = [self._moved(edit) for edit in self._edits]
-        # The prompt wrote the brackets of documents in another way.
+        # The prompt wrote brackets of documents as ⟦ ⟧.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
-        # An edit is made whole, or later.
+        # An edit is never split.
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:
             return ""
@@ -353,7 +348,7 @@ class AnswerStream:
         return "".join(pieces)
 
     def _moved(self, edit: Edit) -> Edit:
-        """Return the edit; one that comes late adds its markers after the word that was shown last."""
+        """Return the edit, moved behind the last shown word if its place was already shown."""
         if edit.start >= self._shown:
             return edit
         word = _REST_OF_WORD.match(self.written, self._shown - 1)
@@ -361,7 +356,7 @@ class AnswerStream:
         return Edit(at, at, edit.text, edit.cites)
 
     def _count(self, text: str, *, cites: bool = False) -> str:
-        """Return the text after noting its markers and its length."""
+        """Return the text after recording its length and markers."""
         for marker in MARKER.finditer(text) if cites else ():
             start, end = marker.span()
             self.markers.append(Marker(int(marker[1]), self.shown_length + start, self.shown_length + end))
@@ -369,7 +364,7 @@ class AnswerStream:
         return text
 
     def _holds_back(self) -> bool:
-        """Return whether the answer may still be one that gives up."""
+        """Return whether the answer may still turn out to give up."""
         if self._may_give_up:
             begin = self.written[self._begin : (self._begin or 0) + 40].lower().replace("’", "'")
             is_opening = any(begin.startswith(each[: len(begin)]) for each in _OPENINGS)
@@ -383,7 +378,7 @@ def _without_markers(text: str) -> str:
 
 
 def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
-    """Return ``text[start:end]`` without the citations in it."""
+    """Return ``text[start:end]`` without its citations."""
     pieces = []
     for each in references:
         if start <= each.start < end:
@@ -393,14 +388,14 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the offset before which the text is complete: its last sentence, or what follows it, begins there."""
+    """Return the offset before which the text is complete: the last sentence, or a heading after it, begins there."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
     sentences = cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
-    # A heading, say, that follows the last sentence or block of code. Markers alone belong to what is before them.
+    # A heading, for example. Markers alone belong to the text before them.
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
         if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
             return gap.end()
@@ -408,7 +403,7 @@ def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
         return 0
     start = sentences[-1].start
     line = text.rfind("\n", 0, start) + 1
-    # The sign of a list item belongs to its sentence.
+    # The list sign belongs to the sentence.
     return line if _LIST_SIGN.fullmatch(text, line, start) else start
 
 
@@ -424,7 +419,7 @@ def _without_open_tail(text: str) -> str:
 
 
 def _find_cycle(text: str) -> int:
-    """Return the length of the part that the end of the text repeats over and over; 0 if it repeats none."""
+    """Return the length of the part that the end of the text repeats; 0 for no repeats."""
     tail = text[-MOST_CYCLES * LONGEST_CYCLE :]
     for length in range(1, min(LONGEST_CYCLE, len(tail) // MOST_CYCLES) + 1):
         if tail.endswith(tail[-length:] * MOST_CYCLES) and tail[-length:].strip(" .-=_|\n"):
@@ -433,6 +428,5 @@ def _find_cycle(text: str) -> int:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of the text, in lower case and without accents."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return "".join(filter(str.isalnum, plain.casefold()))

@@ -1,7 +1,4 @@
-"""The site's markers in an answer, ``[1]``, ``[2]``, and the sentences that they support. PURE.
-
-The forms in which models write citations are in `citation_forms`.
-"""
+"""Finds the site's markers in an answer (``[1]``, ``[2]``) and the sentences that they support. PURE."""
 
 from __future__ import annotations
 
@@ -14,16 +11,14 @@ from operator import attrgetter, itemgetter
 
 from retrieval.text.sentences import split_sentences
 
-# Where the code is in an answer's Markdown: between fences, and between backticks.
-#
-# Brackets in code are no markers.
+# Brackets in code are not markers. Code is between fences or between backticks.
 
-# Where a paragraph, a list item or a table row ends.
+# A paragraph, a list item or a table row ends here.
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
-# What may stand in front of a fence: the signs of lists and of quotations.
+# Signs of lists and quotations that may precede a fence.
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# Backticks whose like is further away than this are text: nobody waits for it any longer.
+# In characters. Backticks without a partner within this distance are text.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"
@@ -32,14 +27,14 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ENDS_OF_INLINE = re.compile(_INLINE_END)
-# A line that may become a fence, and a bracket that may become a marker.
+# A line that may become a fence, or a bracket that may become a marker.
 _UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|[\[⟦][\s\w^,;]{{0,60}}+\Z", re.MULTILINE)
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``text[start:end]`` is code, its fences or backticks included.
+    """A piece of code, ``text[start:end]``, including its fences or backticks.
 
     ``fence`` opens a block; it is empty for code within a line. A block that ``is_open`` has no end yet.
     """
@@ -51,7 +46,7 @@ class Code:
 
 
 def find_code(text: str) -> list[Code]:
-    """The code of a text, in order. A backtick that is not closed in the same paragraph, list item or row is text."""
+    """Return the code of a text in order; a backtick not closed in its paragraph, list item or row is text."""
     return [
         Code(
             match.start("fence" if match["fence"] else "ticks"),
@@ -64,12 +59,12 @@ def find_code(text: str) -> list[Code]:
 
 
 def blank_code(text: str) -> str:
-    """The text with spaces in place of its code; of the same length, in the same lines."""
+    """Return the text with its code replaced by spaces; length and lines stay the same."""
     return without(text, [(code.start, code.end) for code in find_code(text)])
 
 
 def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with spaces in place of the spans, which are in order; of the same length, in the same lines."""
+    """Return the text with the ordered spans replaced by spaces; length and lines stay the same."""
     pieces = []
     position = 0
     for start, end in spans:
@@ -79,26 +74,23 @@ def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def blank(text: str) -> str:
-    """As many spaces, in the same lines."""
     return _NOT_A_NEWLINE.sub(" ", text)
 
 
 def find_undecided(text: str) -> int:
-    """The offset in a text still being written from which it may yet become code or a marker; its length if nothing
-    may.
-    """
+    """Return the offset from which more text can create code or a marker; the text's length if it cannot."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
     return min(ticks if ticks >= 0 else len(text), undecided.start() if undecided else len(text))
 
 
-# No source has the number 0: what counts from there is somebody's code.
+# No source has the number 0.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
 _NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
 NUMBERS_IN_BRACKETS = re.compile(_NUMBERS_IN_BRACKETS, re.IGNORECASE)
-# Numbers in brackets of a document, as the prompt quotes them.
+# A document's numbers in brackets, as the prompt quotes them.
 QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
 _WORD = re.compile(r"\w")
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)$", re.MULTILINE)
@@ -110,13 +102,14 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def quoted(text: str) -> str:
-    """A document's text, of the same length, in which no number in brackets can be mistaken for a marker."""
+    """Return a document's text, of the same length, without numbers in brackets that look like markers."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
 def quote_for_answer(text: str) -> str:
-    """A document's text as an answer shows it. Brackets are replaced as by :func:`quoted`, except in code and around
-    the number 0, which never name a source.
+    """Return a document's text as an answer shows it.
+
+    Brackets are replaced as by :func:`quoted`, except in code and around the number 0, which never name a source.
     """
 
     def rewrite(match: re.Match[str]) -> str:
@@ -126,9 +119,9 @@ def quote_for_answer(text: str) -> str:
 
 
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
-    """Return an answer's text as it is read aloud or judged: without its markers, with all of its code.
+    """Return an answer's text without its markers, to be read aloud or judged.
 
-    ``markers`` are those of a text that a model wrote; without them every ``[n]`` is one.
+    ``markers`` are required for a model's text; in the site's own texts (None) every ``[n]`` is a marker.
     """
     pieces = []
     at = 0
@@ -143,7 +136,6 @@ def _numbers(group: str) -> list[int]:
 
 
 def _outside_code(text: str, rewrite: Callable[[str], str]) -> str:
-    """Return the text with its prose rewritten and its code as it is."""
     rewritten = []
     begin = 0
     for code in find_code(text):
@@ -154,27 +146,25 @@ def _outside_code(text: str, rewrite: Callable[[str], str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """``text[start:end]`` of an answer is ``[number]``."""
+    """A marker ``[number]``, at ``text[start:end]`` of an answer."""
 
     number: int
     start: int
     end: int
 
     def moved(self, characters: int) -> Marker:
-        """Return the marker at an offset larger by so many characters."""
         return Marker(self.number, self.start + characters, self.end + characters)
 
 
 def find_markers(text: str) -> list[Marker]:
-    """The markers of an answer, in order."""
     return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_code(text))]
 
 
 def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the words it supports: the sentence, or the part of one, that ends there.
+    """Yield each marker of an answer with the words it supports: the sentence, or part of a sentence, that ends there.
 
-    A marker behind another marker, or in a paragraph of its own, supports the text before it, even a table or a piece
-    of code. A marker before any words supports none.
+    A marker behind another marker, or in its own paragraph, supports the text before it, also a table or code. A marker
+    before any words supports an empty text.
     """
     words = ""
     for start, end in _pieces(text):
@@ -187,8 +177,8 @@ def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, 
 
 
 def _last_sentence(text: str) -> str:
-    """The last sentence of the text between two markers; a piece of code as a whole; empty without words."""
-    # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
+    """Return the last sentence of a text between two markers; code as a whole; empty without words."""
+    # In "It is hot [1]. It is wet [2]." the first full stop does not belong to the second marker's words.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
         return ""
@@ -200,8 +190,7 @@ def _last_sentence(text: str) -> str:
 class CitedSentence:
     """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
 
-    It ends before the markers behind it, but includes markers before its full stop. The sign of a list item does not
-    belong to it.
+    It ends before the markers behind it, but includes markers before its full stop. The list sign is not part of it.
     """
 
     start: int
@@ -211,7 +200,7 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Numbers of sources beside each other in an answer, ``text[start:end]``."""
+    """Adjacent numbers of sources in an answer, ``text[start:end]``."""
 
     start: int
     end: int
@@ -219,7 +208,7 @@ class Group:
 
 
 def group_markers(markers: Iterable[Marker]) -> list[Group]:
-    """Return the groups of markers that follow each other without a blank."""
+    """Group markers that follow each other without a blank."""
     groups: list[Group] = []
     for marker in markers:
         if groups and groups[-1].end == marker.start:
@@ -230,12 +219,11 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 
 
 def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
-    """Return the answer's sentences, list items and table rows, in order. ``groups`` are its citations, in order.
+    """Return the answer's sentences, list items and table rows in order; ``groups`` are its citations in order.
 
-    Markers in or behind a sentence belong to it. Markers in a paragraph of their own belong to the paragraph before.
-
-    Headings, heads of tables, and fenced code with the markers behind it are left out: the words of code do not show
-    whether it does what it should.
+    Markers in or behind a sentence belong to it. Markers in their own paragraph belong to the paragraph before.
+    Headings, heads of tables and fenced code with its markers are left out: words of code do not show whether the code
+    is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = without(text, blocks)
@@ -261,13 +249,12 @@ def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
 
 
 def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether one of the spans, which are in order, begins in [start, end)."""
     at = bisect_left(spans, start, key=itemgetter(0))
     return at < len(spans) and spans[at][0] < end
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of the paragraphs, list items and table rows of an answer."""
+    """Yield the spans of the paragraphs, list items and table rows of an answer."""
     begin = 0
     for gap in PIECE_BREAK.finditer(text):
         yield begin, gap.start()

@@ -1,4 +1,4 @@
-"""The probability that the cited passages support a sentence: what it asserts, and what they say of it. PURE."""
+"""Estimates the probability that the cited passages support a sentence. PURE."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ from chat.answering.checking.words import (
 )
 from retrieval.text.sentences import split_sentences
 
-# What a sentence of an answer asserts, as far as it can be checked.
-#
-# What a model says about its sources ("Based on the passages, ..."), numbers of list items and phrases that join
-# sentences are no part of the assertion: no source holds them.
+# Phrases about the sources ("Based on the passages, ..."), list numbers and joining phrases are removed from an
+# assertion, because sources do not contain them.
 
+# Words that carry meaning. A shorter sentence asserts something only if it contains a number.
 FEWEST_WORDS = 2
-"""A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
 
 _SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
 _ABOUT_SOURCES = re.compile(
@@ -71,8 +69,8 @@ _COURTESY = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# A "no" that answers the question negates nothing in its own sentence.
-# A citation, also of a source that does not exist.
+# A citation, also of a source that does not exist. "No" as an answer to the question (_PARTICLE) does not negate its
+# own sentence.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
 _DECLINES = re.compile(
@@ -83,7 +81,7 @@ _DECLINES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# Behind it a word has a capital whether it is a name or not: the first of a sentence, an item, a quotation.
+# After these signs every word has a capital: the first word of a sentence, an item or a quotation.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING_WORDS = """
@@ -99,8 +97,8 @@ _JOINING = frozenset(stems(_JOINING_WORDS))
 class Assertion:
     """The parts of a sentence that can be checked.
 
-    ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, except those that open a
-    sentence; ``numbers`` are those in digits, each with its possible values.
+    ``words`` are in order, with repeats. ``names`` are the stems of capitalised words, except words that open a
+    sentence. ``numbers`` are the numbers in digits, each with its possible values.
     """
 
     text: str
@@ -110,10 +108,10 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """The sentence's assertion; None if it asserts nothing that a source could support.
+    """Return the sentence's assertion; None if it asserts nothing that a source could support.
 
-    That is so for a question, a greeting, a lead-in ("Here is how:"), and a sentence saying that the sources do not
-    answer. Other numbers in brackets than at the end of a clause are numbers.
+    A question, a greeting, a lead-in ("Here is how:") and a sentence that the sources do not answer assert nothing.
+    Numbers in brackets count as numbers, except citations at the end of a clause.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
@@ -129,32 +127,29 @@ def extract_assertion(sentence: str) -> Assertion | None:
 
 
 def declines(sentence: str) -> bool:
-    """Whether the sentence gives no answer: it says that the sources do not answer, apologises, or is a courtesy."""
+    """Return whether the sentence gives no answer: it says so, apologises, or is a courtesy."""
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
 def _blank(match: re.Match[str]) -> str:
-    """As many spaces, so that offsets stay the same."""
     return " " * len(match.group())
 
 
 def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
-    """The stems of the capitalised words, without single letters (units, labels)."""
+    """Yield the stems of capitalised words, without single letters (units, labels)."""
     for word in words:
         if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
             yield word.stem
 
 
 def _opens_sentence(text: str, at: int) -> bool:
-    """Whether a word at this offset would have a capital in any case."""
     before = text[:at].rstrip(" \t\"'“‘(*_`")
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# What an answer is checked against: passages cut into sentences.
+# Two words are a pair if at most one other word that carries meaning is between them.
 
 PHRASE_REACH = 2
-"""Two words stand together when at most one other that carries meaning is between them."""
 
 _WORD = re.compile(r"\w")
 _EDGES = " \t\n*_`#>-•"
@@ -162,9 +157,7 @@ _EDGES = " \t\n*_`#>-•"
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """``text`` is [start, end) of the text that the passage was cut from. ``context`` is the heading or table head that
-    it is read with; may be empty.
-    """
+    """A sentence of a passage, [start, end) of the document; ``context`` is its heading or table head, or empty."""
 
     text: str
     start: int
@@ -211,7 +204,7 @@ class EvidencePassage:
         return numbers_held(self.title).union(*map(numbers_held, texts))
 
     def holds_verbatim(self, words: str) -> bool:
-        """Whether the text contains the words, white space aside, and not as parts of longer words."""
+        """Return whether the text contains the whole words, with white space ignored."""
         text = " ".join(self.text.split())
         at = text.find(words)
         while at >= 0:
@@ -222,7 +215,7 @@ class EvidencePassage:
 
 
 def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
-    """A passage of plain text; the offsets of its sentences are those of the text."""
+    """Return a passage of plain text with its sentences."""
     sentences = tuple(
         EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
     )
@@ -231,7 +224,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence of a passage, and the share of an assertion's weight in words that it contains, 0 to 1."""
+    """A sentence of a passage, and the share of an assertion's word weight that it contains, 0 to 1."""
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -248,17 +241,18 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
+# A sentence with less support is marked and gets no citation. The value marks 64 % of the bad and 13 % of the good
+# sentences that the weights were fitted on; 0.7 marks 46 % and 8 %. Sentences with a number, name or `not` that the
+# sources do not support are always below it.
 THRESHOLD = 0.8
-"""A sentence with less support is marked, and no source is cited for it: on the sentences that the weights were fitted
-on 64 % of the bad ones and 13 % of the good. With .7 it was 46 % and 8 %. A number, a name or a `not` that the sources
-do not support is always below."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """How far a sentence is supported, from 0 to 1, the reasons for doubt, and the closest sentence.
+    """The support of a sentence, 0 to 1, with the reasons for doubt and the closest sentence.
 
-    ``match`` is None if no passage contains any of its words; ``verbatim`` is true if one contains it word for word.
+    ``match`` is None if no passage contains any of its words; ``verbatim`` is true if a passage contains it word for
+    word.
     """
 
     support: float
@@ -271,8 +265,9 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
+# Share of an assertion's weight that a sentence must contain before a `not` in either of the two counts as
+# contradiction.
 SAME_SUBJECT = 0.7
-"""Share of an assertion's weight that one sentence must hold before a `not` in one of the two counts against it."""
 
 
 class SupportScorer:
@@ -284,9 +279,9 @@ class SupportScorer:
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
-        """The support of a sentence by the passages it cites; None if it asserts nothing (:func:`extract_assertion`).
+        """Return the support of a sentence by the passages it cites; None if it asserts nothing.
 
-        A sentence that cites none of the given passages is checked against all of them, and has the reason `uncited`.
+        A sentence that cites none of the given passages is checked against all of them, with the reason `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -314,18 +309,17 @@ class SupportScorer:
 
 
 def _share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
-    """The share of the assertion's weight that these stems hold."""
     return sum(weights[stem] for stem in weights.keys() & stems) / sum(weights.values())
 
 
 def _shares_of_doubt(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Three shares, 0 without doubt, 1 without a passage: of the assertion's words, those that no passage contains; of
-    its pairs of neighbouring words, those that never occur together; and the weight in words that the best two
-    consecutive sentences lack.
+    """Return three shares from 0 (no doubt) to 1 (no passage), in the order of WEIGHTS.
 
-    Two sentences are taken, with their passage's title, because the second often calls "it" what the first names.
+    They are the assertion's words that no passage contains; its pairs of neighbouring words that never occur together;
+    and the word weight that the best two consecutive sentences lack, with their passage's title. Two sentences are
+    taken because the second often says "it".
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
@@ -348,9 +342,7 @@ def _shares_of_doubt(
 def _find_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
 ) -> Iterator[SupportReason]:
-    """A number or a name that no passage contains, and a word that either the assertion or the sentence with nearly the
-    same words negates.
-    """
+    """Yield a reason for an unknown number, an unknown name, and a negation in only one of two similar sentences."""
     numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
     if not all(values & numbers for values in assertion.numbers):
         yield SupportReason.NUMBER
@@ -362,24 +354,25 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# Fitted by logistic regression on the 2,228 sentences with an assertion of the 408 answers of RAGTruth's question
-# answering half (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on, 8 % of them
-# marked by people; docs/adr/0012-support-of-sentences.md says how they do on answers that they were not fitted on.
+# Fitted by logistic regression on 2,228 sentences of the 408 answers of RAGTruth's question answering half (Niu et al.,
+# "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on; people marked 8 % of them.
+# docs/adr/0012-support-of-sentences.md reports results on other answers.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# By so much a sentence is less likely right, the strongest first. On the same sentences people marked 62 % of those
-# with an unknown number, and 28 % of those with an unknown name; names count a little more, so that a name alone falls
-# below the threshold. Contradictions are too rare there to tell: 3 in 1,000 good sentences seem to contradict their
-# source, and so do 94 of 100 that a `not` was put into.
+# Factors on the probability, strongest first. On the same sentences people marked 62 % with an unknown number and 28 %
+# with an unknown name; a name counts more here, so that a name alone falls below the threshold. Contradictions are too
+# rare to measure there: 3 in 1,000 good sentences seem to contradict their source, and 94 of 100 that a `not` was put
+# into.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
 def estimate_support(
     shares: Sequence[float], doubts: Iterable[SupportReason]
 ) -> tuple[float, tuple[SupportReason, ...]]:
-    """The probability that a sentence is supported, 0 to 1, its reasons for doubt being independent (noisy-or); and the
-    reasons, the strongest first, none for a supported sentence.
+    """Return the probability that a sentence is supported, 0 to 1, and the reasons for doubt, strongest first.
+
+    The reasons are treated as independent (noisy-or). A supported sentence has no reasons.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
@@ -389,9 +382,9 @@ def estimate_support(
 
 
 def groundedness(supports: Iterable[float]) -> float:
-    """The probability that every sentence of an answer is supported: the product; 1 for an answer that asserts nothing.
+    """Return the probability that every sentence is supported: the product; 1 for an answer without assertions.
 
-    One unsupported sentence spoils an answer, and a long answer is more likely to have one. The mean over sentences
-    orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence alone (0.81).
+    A longer answer is more likely to contain an unsupported sentence. The mean over sentences orders answers worse
+    (AUROC 0.80 against 0.83), and so does the worst sentence alone (0.81).
     """
     return math.prod(supports)

@@ -1,4 +1,4 @@
-"""Checks an answer against its sources: which words its markers cite, and how far its sentences are supported."""
+"""Checks an answer against its sources: the words that its markers cite, and the support of its sentences."""
 
 from __future__ import annotations
 
@@ -34,12 +34,10 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
     """Return the words of the sources that an answer's markers cite, in order, and each sentence with its support.
 
-    ``markers`` are those of a text that a model wrote; in a text of the site's own every ``[n]`` is one.
-
-    Words that a source contains verbatim have the support 1. Otherwise the closest sentence of the source is quoted,
-    and the support is the probability that it supports the words. Headings and code are not sentences. The support is
-    None for a sentence that asserts nothing, and for one in another language than its sources, where words cannot be
-    compared.
+    ``markers`` are required for a model's text; in the site's own texts (None) every ``[n]`` is a marker. Words that a
+    source contains verbatim have support 1; otherwise the closest sentence is quoted. Headings and code are not
+    sentences. The support is None for a sentence without an assertion, and for a sentence in another language than its
+    sources.
     """
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
@@ -59,13 +57,12 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
     )
 
 
-# Citations -----------------------------------------------------------------------------------------------------------
 
 
 def _cite(
     marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
 ) -> VerifiedCitation:
-    """The words that the marker cites: the same words, if they are verbatim, else the closest ones."""
+    """Return the citation of verbatim words, or else of the closest sentence."""
     block = source.block
     verbatim = _find_verbatim(words, source)
     value: float | None = 1.0
@@ -92,8 +89,9 @@ def _cite(
 
 
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
-    """Start and end of a text that a source contains word for word; None if it does not. Brackets around numbers may be
-    written as in the document or as in an answer.
+    """Return start and end of the words in the source's document; None if the source does not contain them.
+
+    Brackets around numbers may be written as in the document or as in an answer.
     """
     block = source.block
     start = quoted(block.content).find(quoted(words)) if words else -1
@@ -102,18 +100,17 @@ def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
 
 
 def _find_code(statement: str, content: str) -> tuple[int, int] | None:
-    """Start and end, in a source, of code that the answer fenced itself; its indentation may differ."""
+    """Return start and end, in a source, of code that the answer fenced; indentation may differ."""
     fenced = _FENCED.fullmatch(statement.strip())
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
     return found.span() if found else None
 
 
-# Support -------------------------------------------------------------------------------------------------------------
 
 
 def evidence_of(source: ContextSource) -> EvidencePassage:
-    """A source's units, with offsets in the document; headings are joined with the text below them."""
+    """Return a source's sentences with offsets in the document; headings are joined with the text below them."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
@@ -124,8 +121,9 @@ def evidence_of(source: ContextSource) -> EvidencePassage:
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:
-    """Whether the source is in another language than the text, as far as both are known. Rows of a table may not tell
-    their own, so the text around the passage counts too.
+    """Return whether the source and the text are in different, known languages.
+
+    The text around the passage counts too, because rows of a table may not show their language.
     """
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1
@@ -148,7 +146,7 @@ def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparabl
 
 
 def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
-    """The support, rounded; None for another language, unless the source contains the words verbatim."""
+    """Return the rounded support; None for another language, unless the words are verbatim."""
     if support is None or not (is_comparable or support.verbatim):
         return None
     return round(support.support, DIGITS)
