@@ -56,7 +56,7 @@ class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """A read-only inline. Its table can be focused with the keyboard, so that a wide one can be scrolled on a phone."""
+    """A read-only inline whose table takes the keyboard focus, so that a wide table can be scrolled."""
 
     template = "admin/chat/read_only_inline.html"
     extra = 0

@@ -1,4 +1,4 @@
-"""The result of a computation over a table, in Markdown: one sentence, then the rows it is based on."""
+"""Renders the result of a table computation as Markdown: a sentence, then the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResu
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 MOST_ROWS = 25
-# An ordered list shows its first rows only.
+# Rows shown of an ordered list.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -46,15 +46,16 @@ _PHRASES = {
 
 
 def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """The answer in the ``language`` of the question if the site knows it, else in English, with an empty line between
-    the sentence and the table. ``marker_of`` returns the marker of a row's source, which may be empty.
+    """Render the answer in the question's ``language`` if the site has it, else in English.
+
+    ``marker_of`` returns the marker of a row's source, or an empty text.
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         return "\n".join(_Writer(result, marker_of).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """The cell as the document writes it, with its unit; a share below one as a percentage too."""
+    """Render the cell as in the document, with its unit; a share below 1 also as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")
@@ -88,12 +89,11 @@ class _Writer:
             case Operation.COMPARE:
                 return [self._compare()]
             case Operation.MOST | Operation.LEAST:
-                # Where the highest value itself is asked for, it names no row.
+                # A question for the highest value itself needs no row's name.
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
                 return [self._sentence(phrase, ends=True)]
         return self._look_up()
 
-    # Sentences -------------------------------------------------------------------------------------------------------
 
     def _look_up(self) -> list[str]:
         result = self._result
@@ -121,14 +121,14 @@ class _Writer:
         return [self._sentence(phrase), *self._table()]
 
     def _record(self, row: ResultRow) -> str:
-        """Return one row as a table is quoted; cells that are asked for come first, each on its own line."""
+        """Return one row as text; cells that the question asks for come first, each on its own line."""
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
         shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
         asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
         return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
 
     def _compare(self) -> str:
-        """The sentence that compares two rows; the row that was asked for comes first."""
+        """Return the sentence that compares two rows; the row in question comes first."""
         (first, second), target = self._result.rows[:2], self._result.targets[0]
         numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
@@ -143,7 +143,7 @@ class _Writer:
         return f"{text}."
 
     def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
-        """The sentence with the first row's marker at its end, or with a colon if a table follows."""
+        """Return the sentence, with the first row's marker at its end, or with a colon before a table."""
         result = self._result
         known: dict[str, object] = {
             "matched": result.matched,
@@ -169,7 +169,6 @@ class _Writer:
         result = self._result
         return _with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
-    # The table -------------------------------------------------------------------------------------------------------
 
     def _table(self) -> list[str]:
         result = self._result
@@ -187,7 +186,7 @@ class _Writer:
         return lines
 
     def _varying_columns(self) -> list[int]:
-        """The columns that were asked for, and those whose values differ from row to row."""
+        """Return the columns that the question asks for, and columns whose values differ from row to row."""
         result = self._result
         return [
             at
@@ -195,7 +194,6 @@ class _Writer:
             if at in result.targets or len({row.cells[at].text for row in result.rows}) > 1
         ]
 
-    # Parts -----------------------------------------------------------------------------------------------------------
 
     def _say(self, phrase: str, **values: object) -> str:
         return gettext(_PHRASES[phrase]).format(**values)
@@ -211,7 +209,7 @@ class _Writer:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
-        """Whether all the cells lie between 0 and 1, in a column whose name says that it contains shares."""
+        """Return whether the column's name indicates shares and all its cells are between 0 and 1."""
         if not _SHARES & set(words_of_name(self._result.columns[at])):
             return False
         numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]
@@ -223,5 +221,5 @@ class _Writer:
 
 
 def _escape(text: str) -> str:
-    """The text, escaped so that Markdown shows it as it is."""
+    """Escape the characters that Markdown would interpret."""
     return _MARKS.sub(lambda mark: f"\\{mark.group()}", text)

@@ -1,9 +1,9 @@
-"""Whether the sources answer a question, and which of their sentences, items and rows come nearest to it.
+"""Estimates whether the sources answer a question, and finds their closest sentences, items and rows.
 
-One decision on three numbers, in a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of
-the Royal Statistical Society, 1958): how close the closest passage is in meaning, which share of the question's words a
-passage contains, rare words counting more, and whether the question has a name that no document has. The lead of the
-best passage over the next added nothing. docs/quality.md has its errors on questions that it was not fitted on.
+A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
+1958) on three numbers: the closeness in meaning of the closest passage, the share of the question's words in a passage
+(rare words count more), and whether no document contains a name in the question. The lead of the best passage over the
+next added no accuracy. docs/quality.md reports errors on other questions.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# Of 392 questions asked of documents about something else, 94 were answered without the last number, 66 with it; of 419
-# answerable questions, 394 and 392.
+# Without `unknown_name`, 94 of 392 questions about missing subjects were answered; with it, 66. Of 419 answerable
+# questions, 394 and 392 were answered.
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# A passage in another language than the question shares no words with it, and comes less near: of 150 English questions
-# of Dutch paragraphs 37 % stay below a closeness of .25, of 250 about other things 98 %; of 150 Dutch questions of
-# English paragraphs 32 %, of 450 about other things 93 %.
+# A passage in another language than the question shares no words with it, and has lower closeness. A closeness below
+# 0.25 have 37 % of 150 English questions about Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150
+# Dutch questions about English paragraphs (93 % of 450).
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
-# The same from words alone: without an embedder, or with one that nothing was fitted for.
+# Used if the embedder fails, or has no calibration.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-# Below this probability, the closest passages are shown without the look of an answer.
+# Below this probability, the closest passages are shown as results, not as an answer.
 ANSWERABLE = 0.6
-# Without an embedder, a passage must contain half of the question's words.
+# A passage must contain half of the question's words if no embedding was compared.
 ANSWERABLE_BY_WORDS = 0.5
-# Below this probability, no language model is asked.
+# Below this probability, the language model is not called.
 HOPELESS = 0.1
-# Below this probability, only titles are shown: measured on 40 questions without an answer, 7 of 8 about other
-# subjects are below it, and 1 of 32 near misses.
+# Below this probability, only titles are shown. On 40 questions without an answer, 7 of 8 about other subjects are
+# below, and 1 of 32 near misses.
 NEAR = 0.2
-# Of units that hold no word of the question, the vectors of this many are compared.
+# At most this many units are compared by vectors, if none contains a word of the question.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
@@ -82,10 +82,9 @@ _CALENDAR = frozenset(
 class Evidence:
     """The estimated ``probability`` that the sources answer the question, in [0, 1], and its ``features``.
 
-    ``by_words`` is true if only words were compared: the embedder did not answer, or has no calibration. ``closeness``
-    maps a source's marker to the closeness in meaning of its best passage; it is empty if ``by_words``. ``alone`` and
-    ``near`` contain markers of sources. The best passage of a source in ``alone`` answers the question by itself; in
-    ``near``, it reaches NEAR by itself.
+    ``by_words``: only words were compared, because the embedder failed or has no calibration. ``closeness`` maps a
+    source's marker to the closeness of its best passage; empty if ``by_words``. ``alone`` and ``near`` are markers of
+    sources whose best passage by itself reaches ANSWERABLE or NEAR.
     """
 
     probability: float
@@ -101,19 +100,20 @@ class Evidence:
 
     @property
     def is_near(self) -> bool:
-        """Return whether passages are shown if the question is not answered; true if only words were compared."""
+        """True if passages are shown although the question is not answered, or if only words were compared."""
         return self.by_words or self.probability >= NEAR
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the sources have nothing to answer from, not even for a language model. False if judged by words
-        alone: the documents may use other words, or another language.
+        """True if not even a language model could answer from the sources.
+
+        False if only words were compared: the documents may use other words, or another language.
         """
         return not self.by_words and self.probability < HOPELESS
 
 
 def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
-    """The evidence in the sources found; with no sources, the probability is 0."""
+    """Estimate the evidence in the sources; the probability is 0 without sources."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -133,7 +133,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # A passage in another language counts only if it is closer than every passable one in the question's language.
+    # A passage in another language counts only if it is closer than every passable passage in the question's language.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
@@ -154,9 +154,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
 
 
 def _answerable(features: Mapping[str, float]) -> float:
-    """The probability by both numbers. For a passage in another language, the one by closeness alone if
-    that is higher.
-    """
+    """Return the higher probability of both weightings, if a passage is in another language."""
     probability = _probability(features, WEIGHTS)
     if "foreign_closeness" in features:
         probability = max(probability, _probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
@@ -169,12 +167,11 @@ def _probability(features: Mapping[str, float], weights: Mapping[str, float]) ->
 
 
 def _foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
-    """The markers of the sources in another language than the question, as far as both are known."""
     return frozenset(source.marker for source in sources if is_foreign(source, question))
 
 
 def _is_given(candidate: Candidate | None) -> bool:
-    """Whether a curator gave the question to this passage."""
+    """Return whether a curator gave the question to this passage."""
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
@@ -187,7 +184,7 @@ def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
-    # In German, every noun has a capital.
+    # German nouns have capitals too.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
     start, end = _asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
@@ -195,7 +192,7 @@ def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[
 
 
 def _asking_clause(question: str) -> tuple[int, int]:
-    """Return start and end of the last sentence that asks, without a form of address or a remark around it."""
+    """Return start and end of the last clause that asks, without a form of address or a remark around it."""
     sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
     asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
     start, end = (asking or sentences or [(0, len(question))])[-1]
@@ -210,7 +207,7 @@ def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bo
     if word[0].lower() in _CALENDAR or _CONTRACTED.match(question, word.end()) or question[: word.start()][-1:] in "'’":
         return False
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
-    # "I" always has a capital, and Dutch documents lack it.
+    # "I" always has a capital, and is missing in Dutch documents.
     is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
     return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
@@ -221,7 +218,7 @@ def _cosine(candidate: Candidate) -> float | None:
 
 
 def _coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
-    """The share of the question's words that a passage contains, from 0 to 1, rare words counting more."""
+    """Return the share of the question's words that a passage contains, 0 to 1; rare words count more."""
     if candidate is not None and candidate.word_share is not None:
         return candidate.word_share
     asked = stems(question)
@@ -230,25 +227,25 @@ def _coverage(question: str, source: ContextSource, candidate: Candidate | None)
 
 
 def places(source: ContextSource) -> list[QuotableUnit]:
-    """The units of the source's best passage that could be quoted; none from a table of contents."""
+    """Return the units of the source's best passage that can be quoted; none from a table of contents."""
     best = source.block.best
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
 def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit of the source's best passage that is closest to the question; None if the passage has no unit.
+    """Return the unit of the source's best passage that is closest to the question; None without units.
 
-    A unit is a sentence, an item, a row or a piece of code. The closest one contains most of the question's words;
-    rare words count more. Among units of one block with the same words, the one that shares most sequences of four
-    letters with the question is returned. This finds the sentence with the answer as often as sentence vectors do
-    (docs/quality.md), and needs no encoding. If no unit contains any of the words, as in another language, vectors
-    decide. The first unit is returned if ``by_meaning`` is false, or, with a warning in the log, if the embedder fails.
+    A unit is a sentence, an item, a row or a piece of code. The closest unit contains most of the question's words,
+    weighted by rarity; ties within a block are broken by shared sequences of four letters. This finds the answer's
+    sentence as often as sentence vectors do (docs/quality.md) without encoding. If no unit contains a word of the
+    question, as in another language, vectors decide. The first unit is returned if ``by_meaning`` is false or the
+    embedder fails (logged).
     """
     return nearest_of(question, places(source), by_meaning=by_meaning)
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit that is closest to the question, as in :func:`nearest_unit`; None without units."""
+    """Return the unit closest to the question, as in :func:`nearest_unit`; None without units."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
@@ -256,7 +253,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # What opens a section is about its heading: of blocks that hold the same words, the first one is meant.
+        # The opening of a section is about its heading, so the first of several blocks with the same words is chosen.
         asked = _stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _stretches(strip_markup(unit.text, all_links=True))).total())
@@ -272,6 +269,6 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
 
 
 def _stretches(text: str) -> Counter[str]:
-    """All sequences of four letters, blanks between words included."""
+    """Count all sequences of four letters, blanks between words included."""
     plain = f" {' '.join(_WORD.findall(text.lower()))} "
     return Counter(plain[at : at + 4] for at in range(len(plain) - 3))

@@ -1,4 +1,4 @@
-"""Whether a language model calls functions rightly: tried once for each model of each server, and remembered.
+"""Tries once per model and server whether a language model calls functions correctly, and stores the result.
 
 Small models write calls as their answer, or call although the sources answer. Only models that pass are offered tables.
 """
@@ -47,9 +47,7 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The result of a short question over two passages. A field is None if it was not observed because of the
-    ``error``.
-    """
+    """The result of a short question over two passages; a field is None if the ``error`` came first."""
 
     text: str = ""
     first_seconds: float | None = None
@@ -60,7 +58,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, and remember whether it calls functions rightly. Takes as long as four short answers."""
+    """Try the model now, and store whether it calls functions correctly. This takes as long as four short answers."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_client(model), tried)
@@ -71,7 +69,7 @@ def try_out(model: LanguageModel) -> Tried:
 
 
 async def _answer(client: CompletionClient, tried: Tried) -> None:
-    """Raises: ModelFailed."""
+    """Ask the model and record its answer in ``tried``. Raises: ModelFailed."""
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
@@ -90,14 +88,15 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 
 def uses_functions(name: str) -> bool:
-    """Whether the language model of this name passed its trial. For an untried model, this starts the trial in the
-    background and returns False until it has passed.
+    """Return whether the language model of this name passed its trial.
+
+    An untried model's trial starts in the background; until it passes, the result is False.
     """
     model = writers.language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A trial that nobody finished, because its worker was killed, is begun again.
+    # A killed worker does not finish its trial, so the trial is started again.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())
@@ -106,8 +105,9 @@ def uses_functions(name: str) -> bool:
 
 
 def try_model(model: LanguageModel) -> bool:
-    """Whether the model calls functions rightly, tried now and remembered. If the server does not answer, nothing is
-    remembered and the next question that needs it repeats the trial. Raises: ModelFailed.
+    """Return whether the model calls functions correctly, tried now, and store the result.
+
+    If the server fails, no result is stored, and the next question repeats the trial. Raises: ModelFailed.
     """
     trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
@@ -123,7 +123,7 @@ def try_model(model: LanguageModel) -> bool:
 
 
 def _client(model: LanguageModel) -> CompletionClient:
-    """Raises: ModelFailed when the model's key cannot be read."""
+    """Return a client for the model. Raises: ModelFailed if the model's key cannot be decrypted."""
     try:
         return CompletionClient(model.endpoint, TRIAL_SECONDS)
     except SecretUnreadable as error:
@@ -131,9 +131,7 @@ def _client(model: LanguageModel) -> CompletionClient:
 
 
 async def _calls_rightly(client: CompletionClient) -> bool:
-    """Whether the model queries the table with a proper call, answers with the result, and makes no call if the source
-    answers.
-    """
+    """Return whether the model queries a table, uses the result, and makes no call if the source answers."""
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TABLE}]
     said, calls = await _complete(client, messages)
     try:
@@ -157,7 +155,7 @@ async def _calls_rightly(client: CompletionClient) -> bool:
 
 
 async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
-    """The model's answer, without what is not part of it, and its calls. Raises: ModelFailed."""
+    """Return the model's answer text and its calls. Raises: ModelFailed."""
     calls, machinery, said = CallsOfRound(), MachineryStream(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:

@@ -1,4 +1,4 @@
-"""Answers written by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
+"""Writes answers with a language model over OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# This share of a question's time, and at most so many seconds, is kept for checking the answer, or for quoting one
-# where the model wrote none.
+# Share of a question's time, and its maximum in seconds, reserved for checking the answer or for the extractive
+# fallback.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# No tokenizer makes more characters of a token, runs of blanks aside. A longer answer than its tokens allow is cut off.
+# No tokenizer puts more characters into a token, except runs of blanks. Longer answers than this allows are cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -44,8 +44,10 @@ _NOTHING = Usage(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """``silence_seconds`` limits the wait for each next piece from the model, ``total_seconds`` the whole answer with
-    all attempts. ``context_tokens`` limits prompt and answer together, ``prompt_tokens`` the prompt.
+    """Limits of one answer.
+
+    ``silence_seconds`` limits the wait for each piece from the model, ``total_seconds`` the whole answer with all
+    attempts. ``context_tokens`` limits prompt and answer together, ``prompt_tokens`` the prompt.
     """
 
     silence_seconds: float = 60.0
@@ -55,7 +57,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return the tokens left for the prompt, beside an answer and ``taken_tokens``.
+        """Return the tokens left for the prompt after the answer and ``taken_tokens``.
 
         In a small context, the answer gets at most half.
         """
@@ -66,9 +68,9 @@ class AnswerLimits:
 class OpenAICompatibleGenerator:
     """A language model that writes answers from numbered sources.
 
-    ``name`` is the model's name in answers; if empty, the server's name for it. ``prices`` are those of a million
-    tokens of prompt and completion. With ``may_refuse``, the model is told how to say that the sources do not answer.
-    Raises: ImproperModel if no request can be made to the endpoint.
+    ``name`` is the model's name in answers; by default the server's name for it. ``prices`` are per million tokens of
+    prompt and of completion. If ``may_refuse``, the prompt says how to reply that the sources do not answer. Raises:
+    ImproperModel if no request can be made to the endpoint.
     """
 
     def __init__(
@@ -89,11 +91,10 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
-        """Yield the shown text of the answer to the draft's question in pieces; keep the draft up to date.
+        """Yield the shown text of the answer in pieces, and update the draft.
 
-        After Withdrawn the text begins again. ``history`` are the conversation's earlier turns, oldest first,
-        ``tables`` those that the model may query. Closing the iterator stops the work. Raises: NoAnswer, ModelFailed,
-        AnswerWithheld.
+        After Withdrawn the text begins again. ``history`` is ordered oldest first. The model may query ``tables``.
+        Closing the iterator stops the work. Raises: NoAnswer, ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.known.refused:
@@ -156,13 +157,13 @@ class OpenAICompatibleGenerator:
     ) -> AsyncGenerator[str | None, None]:
         """Yield the model's text; None if all text before it was a thought.
 
-        If it ends in calls, the model is asked again with their results and without functions. The limits of time and
-        tokens count for both rounds together.
+        After calls, the model is asked a second time with their results and without functions. Limits of time and
+        tokens apply to both rounds together.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
         while True:
-            # The text before a call is a paragraph of its own.
+            # The text before a call is a separate paragraph.
             gap = "\n\n" if said else ""
             async with aclosing(self._round(messages, known, draft, ends_at, spent, calls)) as pieces:
                 async for piece in pieces:
@@ -175,7 +176,7 @@ class OpenAICompatibleGenerator:
             spent, calls = draft.usage or _NOTHING, None
 
     def _end(self) -> float:
-        """Return the monotonic time by which the model must have finished. It leaves time for checking."""
+        """Return the monotonic time by which the model must finish, so that time for checking is left."""
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
@@ -188,10 +189,10 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's reply to these messages, without what is no answer unless a ``known`` text contains it.
+        """Yield the model's reply without thoughts and calls in its text, unless a ``known`` text contains them.
 
-        None withdraws the text before it. ``draft`` records the tokens used, including those ``spent`` before, and how
-        the reply ended. Functions are offered if ``calls`` are to be collected.
+        None withdraws the text before it. ``draft`` records the tokens, including those ``spent`` before, and how the
+        reply ended. Functions are offered if ``calls`` are collected.
         """
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
@@ -234,7 +235,7 @@ class OpenAICompatibleGenerator:
                         yield said[:characters_left]
                     characters_left -= len(said)
                     if characters_left < 0:
-                        # A server that heeds no max_tokens: the rest is not read.
+                        # The server ignores max_tokens, so the rest is not read.
                         draft.cut_off = True
                         break
                 else:
@@ -247,7 +248,7 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # Also for an answer that is stopped: the next one is held back from its beginning.
+            # Set for a stopped answer too, so that the next answer is withheld from its beginning.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 
@@ -260,7 +261,7 @@ class OpenAICompatibleGenerator:
 
 
 def _token(output: AnswerStream, text: str) -> AnswerToken:
-    """Return the piece that the output showed last, with its markers."""
+    """Return the last shown piece with its markers."""
     begin = output.shown_length - len(text)
     return AnswerToken(text, tuple(marker.moved(-begin) for marker in output.markers if marker.start >= begin))
 

@@ -1,7 +1,4 @@
-"""The prompt of a language model. Pure functions.
-
-PROMPT_VERSION is saved with every answer that a model wrote.
-"""
+"""Composes the prompt of a language model. PROMPT_VERSION is stored with every answer that a model wrote."""
 
 from __future__ import annotations
 
@@ -23,17 +20,17 @@ if TYPE_CHECKING:
     from retrieval.types import Turn
 
 PROMPT_VERSION = 9
-# What the model is to say, alone, when the sources do not hold the answer.
+# The model's whole reply if the sources do not contain the answer.
 NO_ANSWER = "NO_ANSWER"
-# Of the conversation this much is told: it says what is being talked about, the sources say what is so.
+# Turns, and characters of each answer, that the prompt repeats: the conversation only explains the question.
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# Of the budget for the sources, this share goes to the best of them with the text around it before the others come.
-# With 750 tokens the answer is among them for 52 of 66 questions, with 1,500 for 55, with 6,000 for 63 (ADR 48).
+# Share of the sources' budget for the best source with the text around it. The answer is then in the sources for 52 of
+# 66 questions with 750 tokens, 55 with 1,500, and 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up is asked behind the turn before it: the model's server has read that, and reads what is new alone. The new
-# part gets this share of the budget, and all together this many budgets (ADR 48).
+# A follow-up is appended to the previous turn, which the server's prompt cache contains. The new part gets
+# CONTINUED_SHARE of the budget, and all parts together at most MOST_BUDGETS budgets (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -56,9 +53,9 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages, and the sources in them.
+    """Chat messages with the markers of the sources in them.
 
-    ``left_out`` are the markers of the sources that did not fit, in their order; ``tokens`` is estimated, not counted.
+    ``left_out`` are the markers of sources that did not fit, in order; ``tokens`` is an estimate.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -68,9 +65,7 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The rules that the model must not repeat. The curators' instructions are not among them: they may contain
-        words that the model is to say.
-        """
+        """The rules that the model must not repeat, without the curators' instructions, which it may quote."""
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -85,14 +80,13 @@ def compose(
     may_refuse: bool = False,
     instructions: str = "",
 ) -> Prompt:
-    """The prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
+    """Return the prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
 
-    ``history`` are the conversation's earlier turns, oldest first. ``tables`` are those that the model may query. The
-    best source comes with the text around its passage, the others with their passages; each gets more of the text
-    around it if there is room. Sources that do not fit are left out, except the best one, which is cut short. A
-    follow-up continues the ``dialogue`` of the turn before it, which is not counted. With ``may_refuse`` the model is
-    told how to say that the sources do not answer. The curators' ``instructions`` follow the rules, so that a server's
-    prompt cache serves all questions of a collection.
+    ``history`` is ordered oldest first. The model may query ``tables``. The best source is quoted with the text around
+    its passage, the others with their passages and more text if it fits. Sources that do not fit are left out, except
+    the best, which is cut. A follow-up continues the previous ``dialogue``, which does not count. If ``may_refuse``,
+    the prompt says how to reply that the sources do not answer. The curators' ``instructions`` follow the rules, so
+    that a server's prompt cache serves all questions of a collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -125,7 +119,7 @@ def compose(
 def _dialogue_to_continue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
-    """The messages of the previous turn; none if its rules were others or they are too long."""
+    """Return the messages of the previous turn; none if its rules differ or they are too long."""
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
@@ -134,7 +128,6 @@ def _dialogue_to_continue(
 
 
 def _is_told(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the messages quote the source's best passage."""
     passage = _one_line(_as_quotation(source.block.best.content)).removeprefix("> ")
     return any(passage in _one_line(message["content"]) for message in dialogue if message["role"] == "user")
 
@@ -144,14 +137,12 @@ def _ranked(sources: Sequence[ContextSource]) -> list[ContextSource]:
 
 
 def estimated_tokens(text: str) -> int:
-    """An estimate, rather too high than too low, of the tokens that any tokeniser makes of the text; 0 for an empty
-    text.
-    """
+    """Estimate the tokens of a text for any tokenizer, rather too high than too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """The result of the model's own query, with the markers of its rows, cut to the room left."""
+    """Return the result of the model's query with the markers of its rows, cut to the room left."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
@@ -161,7 +152,7 @@ def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
 
 
 def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[int, str]:
-    """The sources that fit, by marker. White space between them is not counted."""
+    """Return the quotations of the sources that fit, by marker; white space between them does not count."""
     ranked = _ranked(sources)
     spans: dict[int, tuple[int, int]] = {}
     quotations: dict[int, str] = {}
@@ -191,9 +182,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _grown(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """The span and its quotation, extended line by line within the block while it fits. Each ``step_up``-th line is
-    taken from above; with 0, lines below come first, so that the prompt of another question about the same source
-    begins the same.
+    """Extend the span line by line within the block while it fits; return it with its quotation.
+
+    Every ``step_up``-th line is taken from above. With 0, lines below come first, so that prompts of different
+    questions about the same source begin the same.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -229,7 +221,7 @@ def _name_source(source: ContextSource) -> str:
 
 
 def _conversation(history: Sequence[Turn]) -> str:
-    """The last turns, their answers without markers, which named other sources."""
+    """Return the last turns; markers are removed from answers, because they named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
         lines.append(f"Asked: {_one_line(turn.question)}")
@@ -242,14 +234,17 @@ def _conversation(history: Sequence[Turn]) -> str:
 
 
 def _remembered(answer: str) -> str:
-    """Its first sentences, without markers and code: what is cut in the middle, a small model copies."""
+    """Return the first whole sentences without markers and code; small models copy a text that is cut in the middle."""
     text = _one_line(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]
 
 
 def _name(tables: Sequence[str]) -> str:
-    """The names of tables, quoted: they are documents' text too, so they are not part of the function's description."""
+    """Return the quoted names of tables.
+
+    They are text of documents, so the function's description does not contain them.
+    """
     if not tables:
         return ""
     told = _as_quotation("\n".join(map(_one_line, tables)))
@@ -257,7 +252,7 @@ def _name(tables: Sequence[str]) -> str:
 
 
 def _as_quotation(text: str) -> str:
-    """The text as the prompt quotes it, a sign before each line; several blank lines become one."""
+    """Return the text with ">" before each line; several blank lines become one."""
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
 

@@ -1,4 +1,4 @@
-"""The numbered sources of one question: searched, assembled, computed over tables, or asked by a model."""
+"""Finds the numbered sources of one question: by search, by computations over tables, and by a model's queries."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, 
 
 logger = logging.getLogger(__name__)
 
-# The result of a computation over a table as sources and as the text of an answer.
 
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The rows that are shown, as sources of their own, then the other sources, numbered anew."""
+    """Return the shown rows as sources, then the other sources, with new numbers."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = blocks_of(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -40,8 +39,9 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """The rows of the passage's table that the question names, and the sources with these rows first. None if it names
-    no row, or if the database does not answer, which is logged.
+    """Return the rows of the passage's table that the question names, and the sources with these rows first.
+
+    None if it names no row, or if the database fails (logged).
     """
     try:
         with statements_within(STATEMENT_SECONDS):
@@ -53,20 +53,20 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
 
 
 def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The sources, their markers unchanged, then the shown rows that none of them contains."""
+    """Return the sources, with unchanged markers, then the shown rows that no source contains."""
     rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
     further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
     return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
 
 
 def rows_behind(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The sources that contain a row that is shown."""
+    """Return the sources that contain a shown row."""
     found = [_find_source(row, result, sources) for row in result.rows[:MOST_ROWS]]
     return tuple({source.marker: source for source in found if source is not None}.values())
 
 
 def render_computed(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
-    """The answer's text, each row with the marker of its source."""
+    """Render the answer's text, each row with the marker of its source."""
 
     def marker_of(row: ResultRow) -> str:
         source = _find_source(row, result, sources)
@@ -83,9 +83,8 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
     return None
 
 
-# The tables that the asker of one question may see, for a language model to ask them itself.
 
-# So much is told of the tables, before the model asks.
+# Limits on the list of tables in the prompt; the length in characters.
 MOST_NAMED = 8
 LONGEST_NAME = 200
 # For each statement of a computation; a table of 100,000 rows takes about a second.
@@ -94,8 +93,10 @@ NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
-    """The tables that the asker of one question may see. ``names`` are some of them, with their columns. ``sources``
-    are those of the question's search, then the rows queried since; a marker, once given, stays.
+    """The tables that a language model may query for one question and its asker.
+
+    ``names`` are some of them with their columns. ``sources`` are the search's sources, then queried rows; markers
+    never change.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class TablesOfQuestion:
         self._passages = [passage for source in sources for passage in source.block.passages]
 
     async def ask(self, question: str) -> Asked | None:
-        """The result of a query; None if it cannot be interpreted with confidence. Raises: TablesUnavailable."""
+        """Return the result of a query; None if it cannot be interpreted with confidence. Raises: TablesUnavailable."""
         return await in_thread(self._ask, question)
 
     def _ask(self, question: str) -> Asked | None:
@@ -127,8 +128,9 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """The tables that the sources come from, and those of the sources' documents that the question is about; None
-    without any, and if the database does not answer in time.
+    """Return the sources' tables, and tables in the sources' documents about the question.
+
+    None without tables, or if the database does not answer in time (logged).
     """
     try:
         with statements_within(NAMING_SECONDS):
@@ -150,7 +152,7 @@ def find_sources(
     subject: str,
     profile: NamedProfile | None,
 ) -> AnswerDraft:
-    """The sources found with the ``profile``, or with that of the ``subject``."""
+    """Search and assemble the sources with the ``profile``, by default the ``subject``'s profile."""
     profile = profile or profile_for(subject)
     result = search(question, filters, method=method, profile=profile, history=history)
     with span("assembly"):
@@ -185,5 +187,5 @@ def find_sources(
 
 
 def number(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
-    """Return the blocks as sources, with markers from 1."""
+    """Return the blocks as sources with markers from 1."""
     return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))

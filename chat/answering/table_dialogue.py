@@ -1,4 +1,4 @@
-"""The questions that a model asks of the tables while it writes an answer, and their results."""
+"""Answers the questions that a model asks of tables while it writes an answer."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
-# The description of the function takes so many tokens of the prompt.
+# Tokens of the prompt that the function's description takes.
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
-# This share of the context, and at most so many tokens, is kept for the results.
+# Share of the context for results, and the limits of a result in tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
-# The debug panel shows so many characters of a result.
+# In characters; the debug panel shows this part of a result.
 LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """A model's questions to the tables, and their results, whose rows ``output`` may cite.
+    """A model's questions to tables, and their results, whose rows ``output`` may cite.
 
-    ``ends_at`` is by the monotonic clock.
+    ``ends_at`` is a time of the monotonic clock.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The one function that a model may call, and the parsing of its calls: in pieces, several at once, malformed. PURE.
+"""Describes the one function that a model may call, and parses its calls. PURE.
 
 Servers differ. OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``.
-Ollama sends complete calls, in some versions all under index 0. LM Studio gives each piece an id of its own.
+Ollama sends complete calls, in some versions all under index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ASK_TABLES: dict[str, Any] = {
         },
     },
 }
-# Of calls at once, the first are answered.
+# Calls of one round beyond this number are ignored.
 MOST_CALLS = 4
 LONGEST_QUESTION = 500
 LONGEST_ARGUMENTS = 2000
@@ -60,7 +60,7 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """The query to the tables. Raises: Unanswerable."""
+        """Return the question to the tables. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
@@ -73,18 +73,18 @@ class Call:
         return " ".join(question.split())
 
     def as_sent(self) -> dict[str, Any]:
-        """The call in a form that every server accepts when it is sent back: some fail over what their model wrote."""
+        """Return the call in a form that every server accepts: some reject calls that their own model wrote."""
         known = self.arguments if _object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
 
 class CallsOfRound:
-    """The calls of one completion, collected from their pieces; only the first :data:`MOST_CALLS` count."""
+    """The calls of one completion, collected from pieces; only the first :data:`MOST_CALLS` count."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
-        # The call that the next piece of an index belongs to.
+        # The call to which the next piece of an index belongs.
         self._open: dict[int, Call] = {}
 
     def __iter__(self) -> Iterator[Call]:
@@ -104,7 +104,6 @@ class CallsOfRound:
 
 
 def _begins_another(call: Call, piece: CallPiece) -> bool:
-    """Whether a piece with the same index begins another call."""
     return bool(piece.name) and piece.id not in ("", call.id) and _object(call.arguments) is not None
 
 

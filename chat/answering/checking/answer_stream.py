@@ -408,11 +408,7 @@ def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
 
 
 def _without_open_tail(text: str) -> str:
-    """Return the text without an end that may still change.
-
-    That is the blanks before a citation, the bar that closes a row with markers before it, and the possible beginning
-    of the next list item.
-    """
+    """Return the text without an end that may change: blanks, a row's closing bar, the sign of the next list item."""
     text = text.rstrip(" \t\n|(")
     line = text.rfind("\n")
     return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text
