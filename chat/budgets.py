@@ -1,7 +1,6 @@
-"""A user's budget of today: questions, and a language model's tokens and cost. Visitors have rate limits instead.
+"""Counts a user's questions, tokens and cost of today against a budget. Visitors have rate limits instead.
 
-No question is accepted beyond the limit. Once the tokens or the money for a model are used up, answers are quoted from
-the documents.
+Questions beyond the limit are rejected. If the limit of tokens or cost is reached, answers are extractive.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from retrieval.api.throttling import CountedTogether
 if TYPE_CHECKING:
     from chat.types import Usage
 
-# What is left is told from here on: the last questions, and the last fifth.
+# The remaining budget is shown for the last 3 questions, and from 80 % of use.
 TOLD_FROM = 3
 TOLD_PERCENT = 80
 _COUNTS_KEPT = timedelta(days=7)
@@ -37,7 +36,7 @@ _SPEND = """
     ON CONFLICT (user_id, day) DO UPDATE SET number = counted.number + 1 WHERE counted.number < %s
     RETURNING number
 """
-# An account that is deleted meanwhile has no budget.
+# An account deleted meanwhile is skipped.
 _COUNT_USE = """
     INSERT INTO chat_questioncount AS counted (user_id, day, number, tokens, cost)
     SELECT id, %s, 0, %s, %s FROM auth_user WHERE id = %s
@@ -48,14 +47,14 @@ _COUNT_USE = """
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of one limit that is used today."""
+    """A limit and its use today."""
 
     limit: Decimal
     used: Decimal
 
     @property
     def percent(self) -> int:
-        """The part used, in percent of the limit, rounded down; at most 100."""
+        """The used part in percent, rounded down; at most 100."""
         return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
@@ -69,7 +68,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A user's budget of today; a value without a limit is None."""
+    """A user's budget of today; None means no limit."""
 
     questions: Share | None
     tokens: Share | None
@@ -77,7 +76,7 @@ class Budget:
 
     @property
     def few_questions(self) -> int | None:
-        """The number of questions left, once it is small."""
+        """The number of questions left if it is small, else None."""
         if self.questions is None:
             return None
         left = int(max(Decimal(0), self.questions.limit - self.questions.used))
@@ -85,13 +84,13 @@ class Budget:
 
     @property
     def model(self) -> Share | None:
-        """Tokens or cost, whichever will be used up sooner."""
+        """Tokens or cost, whichever is nearer to its limit."""
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: share.percent, default=None)
 
 
 def budget_of(user: AnyUser | None) -> Budget | None:
-    """The user's budget of today; None for those who have none: visitors, and users without any limit."""
+    """Return the user's budget of today; None for visitors and for users without limits."""
     limits = _limits_of(user)
     if user is None or user.pk is None or limits == (None, None, None):
         return None
@@ -104,7 +103,7 @@ def budget_of(user: AnyUser | None) -> Budget | None:
 
 
 def spend_question(user: AnyUser) -> None:
-    """Count a question, in the transaction that saves it. Raises: BudgetSpent."""
+    """Count a question in the transaction that saves it. Raises: BudgetSpent."""
     limit = _limits_of(user)[0]
     if limit is None:
         return
@@ -119,13 +118,13 @@ def spend_question(user: AnyUser) -> None:
 
 
 def may_use_model(user: AnyUser | None) -> bool:
-    """Whether a language model may be used for the user. Answers being written count when they are complete."""
+    """Return whether a language model may be used for the user. Unfinished answers are not counted yet."""
     budget = budget_of(user)
     return budget is None or budget.model is None or not budget.model.is_spent
 
 
 def count_use(user_pk: int, usage: Usage) -> None:
-    """Count the tokens and cost of an answer, even if the answer failed."""
+    """Count the tokens and cost of an answer, even if it failed."""
     tokens = usage.prompt_tokens + usage.completion_tokens
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])
@@ -136,7 +135,7 @@ def forget_old_counts() -> None:
 
 
 def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
-    """Questions, tokens and cost a day; None for a value without a limit."""
+    """Return the limits of questions, tokens and cost per day; None means no limit."""
     if user is None or not user.is_authenticated:
         return (None, None, None)
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
@@ -153,7 +152,7 @@ def _seconds_to_tomorrow() -> int:
 
 
 class QuestionThrottle(CountedTogether):
-    """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
+    """A throttle that counts by user, or by a visitor's address, under the same key as the API's throttle."""
 
     scope = "ask"
 

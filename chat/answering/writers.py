@@ -1,4 +1,4 @@
-"""The language models that may write answers, and the choice of the one for the next answer."""
+"""Lists the language models that may write answers, and chooses the model of the next answer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from core.users import groups_of, is_active, is_superuser
 
 
 def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """The language models that ``user`` may choose, by name, the default first; without a user, all of the site.
+    """Return the language models that ``user`` may choose, by name, the default first; without a user, all models.
 
-    The model of OPENAI_BASE_URL and OPENAI_MODEL is one of them, as a row that was never saved.
+    The model of OPENAI_BASE_URL and OPENAI_MODEL is included as an unsaved row.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -40,14 +40,15 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
 
 
 def choosable_models(user: AnyUser) -> list[str]:
-    """The names that the user can choose between, the default first; empty without a choice."""
+    """Return the names that the user can choose between, the default first; empty for a single model."""
     names = list(language_models(user))
     return names if len(names) > 1 else []
 
 
 def writer_for(user: AnyUser | None, wanted: str = "") -> str:
-    """The name of the user's writer: the ``wanted`` model, else the user's default, or that of quoting. Raises:
-    LookupError if the user may not choose the wanted one.
+    """Return the name of the user's writer: the ``wanted`` model, else the default, else EXTRACTIVE.
+
+    Raises: LookupError if the user may not choose the wanted model.
     """
     models = language_models(user)
     if wanted and wanted not in models:
@@ -56,14 +57,14 @@ def writer_for(user: AnyUser | None, wanted: str = "") -> str:
 
 
 def writer_name() -> str:
-    """The name of the writer if nobody chose: the site's default model, or that of quoting."""
+    """Return the default writer's name: the site's default model, or EXTRACTIVE."""
     return writer_for(None)
 
 
 def generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """The language model of this name, or the site's default if it is empty; None if the documents are quoted.
+    """Return the language model of this name (empty: the site's default); None if documents are quoted.
 
-    Raises: ModelFailed if the model was removed or its key cannot be read; ImproperlyConfigured.
+    Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
     """
     name = name or writer_name()
     if name == EXTRACTIVE:
@@ -84,9 +85,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
 def _generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """One generator a process while its settings are unchanged: it remembers the parameters that its server refuses,
-    and failures.
-    """
+    """Return a cached generator, because it remembers failures and the parameters that its server refuses."""
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

@@ -1,4 +1,4 @@
-"""OpenAI's protocol, except chat completions: keys, the form of refusals, models and embeddings."""
+"""Serves OpenAI's protocol except chat completions: keys, errors, models and embeddings."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ from retrieval.search.pipeline import place_to_search
 
 logger = logging.getLogger(__name__)
 
-# The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names who
-# writes, where there is a choice.
+# The model that asks all documents; `ragsite/<collection>` asks one collection. A suffix `@<language model>` names the
+# writer if there are several.
 ALL = "ragsite"
 BROKEN = "Something went wrong. Please try again."
-# Texts in one request, as with OpenAI.
+# Texts in one request, the same limit as OpenAI's.
 MOST_EMBEDDED = 2048
-# Texts that are embedded while a search of somebody else waits.
+# Texts per batch; a search by another user waits at most for one batch.
 EMBEDDED_AT_ONCE = 32
 
 
-# Errors --------------------------------------------------------------------------------------------------------------
 
 
 class ModelNotFound(APIException):
@@ -63,13 +62,13 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
 
 
 class OpenAIView(AskersView):
-    """A view whose every refusal has OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
+    """A view that returns errors in OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        # The protocol knows no other credentials.
+        # The protocol has no other credentials.
         return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
@@ -89,7 +88,7 @@ def respond_to(exception: Exception, context: Any) -> Response:
             code = "rate_limit_exceeded"
         case ValidationError():
             param, found = _first(exception.detail)
-            # Most programs show the message alone.
+            # Most programs show only the message.
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())
@@ -109,10 +108,10 @@ def kind_of(status_code: int) -> str:
 
 
 def _first(detail: Any, path: str = "") -> tuple[str, Any]:
-    """The first field with an error, such as ``messages[1].content``, and its sentence."""
+    """Return the first field with an error, such as ``messages[1].content``, and its message."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        # Refusals of a list's members come by position.
+        # Errors of a list's members are keyed by position.
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)
         return _first(inner, path if name == "non_field_errors" else path + step)
     if isinstance(detail, list):
@@ -122,7 +121,6 @@ def _first(detail: Any, path: str = "") -> tuple[str, Any]:
     return path, detail
 
 
-# Models --------------------------------------------------------------------------------------------------------------
 
 
 class ModelSerializer(serializers.Serializer[Any]):
@@ -139,8 +137,9 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def models_for(user: AnyUser) -> list[dict[str, Any]]:
-    """The model for all documents, one for each collection in service that the user may read, each of these again with
-    every language model that the user may choose, and the site's embedder.
+    """Return the models: all documents, each collection in service that the user may read, the embedder.
+
+    Each of the first two kinds is repeated with every language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
@@ -155,7 +154,7 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
 
 
 def embedding_model() -> dict[str, Any]:
-    """The embedder's id. It names the vector space: vectors of different ids cannot be compared."""
+    """Return the embedder. Its id names the vector space: vectors of different ids cannot be compared."""
     return _model(embedder_choice.embedder().name, _("Embeddings"))
 
 
@@ -184,12 +183,11 @@ class ModelView(OpenAIView):
         return Response(known[model])
 
 
-# Embeddings ----------------------------------------------------------------------------------------------------------
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 class TextsField(serializers.Field[list[str], Any, Any, Any]):
-    """One text or several, each short enough for the embedder to read as a whole."""
+    """One text or several, each short enough for the embedder."""
 
     def to_internal_value(self, data: Any) -> list[str]:
         texts = [data] if isinstance(data, str) else data
@@ -238,7 +236,7 @@ class EmbeddingsView(OpenAIView):
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
     )
     def post(self, request: Request) -> Response:
-        """Unit vectors of texts, by the embedder that the site searches with, and with its prompt for what they are."""
+        """Unit vectors of texts by the embedder of the site's search, with its prompt for passages or queries."""
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -265,7 +263,7 @@ class EmbeddingsView(OpenAIView):
 
 @extend_schema(exclude=True)
 class NotOfferedView(OpenAIView):
-    """The rest of OpenAI's protocol, refused in a form that its clients can show."""
+    """Answers the rest of OpenAI's protocol with an error that its clients can show."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(
