@@ -1,4 +1,4 @@
-"""Approved answers in the admin, and the form that they share with the page for mending an answer."""
+"""The admin page of approved answers, and the form that the correction page uses too."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that can be cited, with its marker in the text."""
+    """A passage that can be cited, with its marker."""
 
     marker: int
     passage: Passage
@@ -71,8 +71,10 @@ class OfferedPassage:
 def find_offers(
     user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
-    """The passages that are already ``cited``, given as markers and chunks, and those closest to the question, as far
-    as the user may read them; and the reason if the question cannot be searched.
+    """Return the readable passages that can be cited, and an error message if the search fails.
+
+    ``cited`` are markers and chunk ids of passages that the answer cites; they come first, then passages for the
+    question.
     """
     known = [pk for _marker, pk in cited]
     readable = set(
@@ -93,15 +95,15 @@ def find_offers(
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
-    """Markers and chunks from a form's values; other values are ignored."""
+    """Parse markers and chunk ids from a form's values; other values are ignored."""
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """An approved answer with its passages. ``offers`` are the passages to choose from.
+    """An approved answer with its passages, chosen from ``offers``.
 
-    With ``finding`` nothing is validated: the curator is searching for other passages.
+    If ``finding``, the form is not validated, because the curator searches for other passages.
     """
 
     wordings = forms.CharField(
@@ -162,7 +164,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         return cleaned
 
     def keep(self, approved: ApprovedAnswer) -> None:
-        """Save what belongs to the approved answer, which has a row now."""
+        """Save the approval, sources and wordings of a saved approved answer."""
         if approved.state == ApprovedAnswer.State.APPROVED:
             curation.approve(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
@@ -180,8 +182,6 @@ class FlaggedFilter(ConditionFilter):
 
 @admin.register(ApprovedAnswer)
 class ApprovedAnswerAdmin(CuratedAdmin):
-    """Answers of the collections that the user may curate."""
-
     form = ApprovedAnswerForm
     list_display = ["question", "standing", "collection", "owner", "expires_on", "approved_by", "approved_at"]
     list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
@@ -231,7 +231,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
 
 def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
-    """The passages that now contain the cited words, with their markers."""
+    """Return the passages that now contain the cited words, with their markers."""
     found = []
     for source in approved.sources.all() if approved is not None else ():
         at = curation.locate(source)

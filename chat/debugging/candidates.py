@@ -1,4 +1,4 @@
-"""The candidates of a saved search as rows of a table, each with an excerpt of its passage."""
+"""Shows the candidates of a stored search as table rows with excerpts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ LEAD_CHARACTERS = 40
 
 
 def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
-    """Return HTML of the text around the first matching span, or of its beginning if no span matches.
+    """Return HTML of the text around the first matching span, or of its beginning.
 
-    ``spans`` are offsets ``[start, end)`` in the text in any order, and are marked. "…" replaces omitted text. An empty
-    text gives an empty result.
+    ``spans`` are offsets ``[start, end)`` in any order, which are marked. "…" replaces omitted text.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
@@ -43,7 +42,7 @@ def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """The current passage of a candidate, with HTML of the words around the matches."""
+    """A candidate's current passage, with HTML of the words around the matches."""
 
     passage: Passage
     snippet: SafeString
@@ -61,7 +60,7 @@ class ShownPassage:
 class ScoreBar:
     """A retriever's rank and score of a candidate, with the bar of its contribution.
 
-    ``start`` and ``width`` of the bar are percentages. A bar begins in the middle (50), and extends to the right if the
+    ``start`` and ``width`` are percentages. A bar begins in the middle (50), and extends to the right if the
     contribution is positive, else to the left. ``largest`` is the contribution whose bar fills a half.
     """
 
@@ -81,9 +80,9 @@ class ScoreBar:
 class CandidateRow:
     """A row of the table of candidates.
 
-    ``shown`` is None if the passage was deleted, or if the viewer may not read it. ``added_parts`` are the parts of the
-    score that have no column, which are the bonus and the boosts; ``added`` is their sum. ``moved`` is the number of
-    places by which the reranker raised the candidate, and is negative if it lowered it.
+    ``shown`` is None if the passage was deleted, or if the viewer may not read it. ``added_parts`` are the bonus and
+    the boosts, which have no column; ``added`` is their sum. ``moved`` is the number of places by which the reranker
+    raised the candidate; negative if it lowered it.
     """
 
     candidate: Candidate
@@ -96,10 +95,9 @@ class CandidateRow:
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
-    """Return a row for each candidate of a trace.
+    """Return a row for each candidate: kept ones by rank, then dropped ones by score and chunk id.
 
-    Kept candidates come first, by rank. Dropped ones follow by score, with ties by chunk id. ``shown`` contains the
-    passages that the viewer may read, by chunk id.
+    ``shown`` contains the passages that the viewer may read, by chunk id.
     """
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0
@@ -124,7 +122,7 @@ def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tup
 def used_weights(trace: SearchTrace) -> dict[str, float]:
     """Return the weight of each retriever in this search.
 
-    Some methods choose weights for each question, which the candidates contain; otherwise the plan's weights apply.
+    Methods that choose weights per question store them in the candidates; otherwise the plan's weights apply.
     """
     used = {retriever.value: trace.weights.of(retriever) for retriever in Retriever}
     for candidate in trace.candidates:

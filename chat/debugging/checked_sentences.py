@@ -1,4 +1,4 @@
-"""The checked sentences of an answer, each with the passage that supports it best."""
+"""Lists the checked sentences of an answer with the passages that support them best."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ PASSAGE_CHARACTERS = 220
 
 
 def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
-    """Return the checked sentences in the order of the answer; empty if no sentence was checked.
-
-    Each one is its stored object with its ``text``, its ``reasons`` in words, and the ``passage`` that supports it best
-    with its ``href``.
-    """
+    """Return the stored sentences in order, with their text, reasons in words, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
 

@@ -1,4 +1,4 @@
-"""The hits of a search, with their use in an answer that quotes them."""
+"""Lists the hits of a search with their use in an extractive answer."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class HitRow:
 
 
 def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of a quoted answer or of a refusal, best first.
+    """Return the hits of an extractive answer or of a refusal, best first.
 
-    The result is empty if a language model wrote the answer, or if it was computed. ``readable`` limits the hits to
-    passages with these ids; None returns all.
+    Empty if a language model wrote the answer, or if it was computed. ``readable`` limits the hits to passages with
+    these ids; None returns all.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

@@ -1,4 +1,4 @@
-"""The debug panel of an answer: the ranking of its passages, the times of its stages, and the judges' scores."""
+"""Shows the debug panel of an answer: ranking, times of stages, and judges' scores."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of the debug panel of one answer.
+    """The content of an answer's debug panel.
 
-    ``lexical_matches`` is the number of passages that match the words, or None if they were not counted;
-    ``not_counted`` then contains the reason. ``profile_url`` is the page of the search profile, and ``playground_url``
-    is the playground with this question; both are empty if the viewer may not see search profiles.
+    ``lexical_matches`` counts the passages that match the words; if None, ``not_counted`` is the reason.
+    ``profile_url`` and ``playground_url`` are empty if the viewer may not see search profiles.
     """
 
     trace: AnswerTrace
@@ -56,7 +55,7 @@ class Panel:
 
     @property
     def lead(self) -> float | None:
-        """Return the first score minus the second; None if there are fewer than two results."""
+        """The first score minus the second; None for fewer than two results."""
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -69,10 +68,9 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the panel as ``viewer`` may see it; None if no search took place.
+    """Return the panel as ``viewer`` may see it; None without a search.
 
-    Only users who may read all answers see errors. Passages have their current text, and passages that the viewer may
-    not read are left out.
+    Only users who may read all answers see errors. Passages have their current text; unreadable passages are left out.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -99,10 +97,10 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Return the number of passages that match the words now, and an empty text.
+    """Count the passages that match the words now, or return None and the reason.
 
-    Only passages that both the asker and the viewer may read are counted. If they cannot be counted, return None and
-    the reason. Only users who may read all answers see the reason of a failed retriever.
+    Only passages that both the asker and the viewer may read count. Only users who may read all answers see the error
+    of a failed retriever.
     """
     try:
         asked, seen = answer.filters(), filters_for(viewer)
@@ -128,7 +126,7 @@ def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
 
 
 def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Return the trace without words that come, or may come, from passages that are not shown."""
+    """Return the trace without words that may come from hidden passages."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -141,7 +139,7 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerT
 
 
 def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """Return the prompt's trace without the results of tables that the viewer may not read."""
+    """Return the prompt's trace without results of tables that the viewer may not read."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -166,11 +164,11 @@ def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the panel of an answer, as a fragment for htmx and as a whole page otherwise."""
+    """Show an answer's panel: a fragment for htmx, otherwise a page."""
     answer = explainable_answer(request, answer_id)
     context = {
         "panel": panel_of(answer, request.user),
-        # Another user may have asked for the earlier answer, which is then not linked.
+        # The earlier answer may belong to another user, and is then not linked.
         "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
         **_scores_context(request, answer),
     }
@@ -181,7 +179,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the judges' scores so far. The fragment asks again while a score is pending."""
+    """Show the judges' scores so far. The fragment polls while a score is pending."""
     answer = explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
 

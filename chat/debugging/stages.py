@@ -1,7 +1,7 @@
-"""The stages of an answer: their labels, beginnings and durations.
+"""Computes bars for the stages of an answer.
 
-Durations are measured, and beginnings follow from the order of the work. The stages of a search run one after the
-other; both retrievers run at the same time, within the stage `legs`.
+Durations are measured, and starts follow from the order of the work. The stages of a search run one after the other;
+both retrievers run in parallel, within the stage `legs`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext_lazy
 
-# The panel shows these labels.
 STAGES = {
     "reformulate": gettext_lazy("reformulate"),
     "classify": gettext_lazy("classify and plan"),
@@ -34,7 +33,6 @@ STAGES = {
 
 
 def stage_label(name: str) -> str:
-    """Return the label of a stage. An unknown stage gets its name in the trace, with spaces for underscores."""
     return str(STAGES.get(name, name.replace("_", " ")))
 
 
@@ -66,7 +64,7 @@ class Bar:
 
 
 def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
-    """Return a bar for each stage of a search, in the order of the work; empty if there are no timings."""
+    """Return a bar for each measured stage of a search in the order of the work."""
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
@@ -80,17 +78,16 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
 
 
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
-    """Return a bar for each stage of an answer: search, context, wait, write and check.
+    """Return a bar for each measured stage of an answer: search, context, wait, write and check.
 
-    Stages that the timings do not show are left out. ``timings_ms`` contains the moments `searched`, `first_token`,
-    `written` and `total`, in milliseconds since the beginning of the answer. The search took ``search_ms`` of the time
-    before `searched`, and the context the rest.
+    ``timings_ms`` contains the moments `searched`, `first_token`, `written` and `total`, in milliseconds since the
+    beginning of the answer. The search took ``search_ms`` of the time before `searched`, and the context the rest.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:
         return ()
     last = "check" if "written" in timings_ms else "answer" if searched is None else "decide"
-    # The values are the moments at which the stages end.
+    # The values are the ends of the stages.
     ends = {
         "search": searched if searched is None or search_ms is None else min(search_ms, searched),
         "context": searched,

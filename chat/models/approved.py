@@ -31,14 +31,14 @@ class ApprovedAnswer(models.Model):
         WITHDRAWN = "withdrawn", _("withdrawn")
 
     class Flag(models.TextChoices):
-        """Why its owner has to review it."""
+        """A reason why the owner has to review the answer."""
 
         GONE = "gone", _("a cited document is gone")
         CHANGED = "changed", _("a cited passage has changed")
         EXPIRED = "expired", _("it has expired")
         UNHELPFUL = "unhelpful", _("a reader found it unhelpful")
 
-    # With one of these it is not given until somebody approves it again.
+    # An answer with such a flag is not given until a curator approves it again.
     WITHHELD_FLAGS = (Flag.GONE, Flag.CHANGED, Flag.EXPIRED)
 
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
@@ -70,12 +70,12 @@ class ApprovedAnswer(models.Model):
 
     @classmethod
     def in_force(cls) -> Q:
-        """A condition: the approved answer is given to readers."""
+        """Return a condition for approved answers that readers get."""
         unexpired = Q(expires_on=None) | Q(expires_on__gte=timezone.localdate())
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
-        """Flag it, unless it already has a flag that is as serious."""
+        """Set the flag, unless a flag that is as serious is set."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, Any] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
             with transaction.atomic():
@@ -86,10 +86,10 @@ class ApprovedAnswer(models.Model):
 
 
 class ApprovedQuestion(models.Model):
-    """A wording of an approved answer's question: its own, and others that a curator added.
+    """A wording of an approved answer's question: its own, or another by a curator.
 
-    ``normalized`` is compared letter by letter, ``embedding`` (of unit length) by its cosine with vectors of the same
-    ``embedder``; it is None until it is made.
+    ``normalized`` is compared exactly, ``embedding`` (of unit length, None until computed) by its cosine with vectors
+    of the same ``embedder``.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="questions")
@@ -106,8 +106,10 @@ class ApprovedQuestion(models.Model):
 
 
 class ApprovedSource(models.Model):
-    """A passage that an approved answer cites as ``[marker]``, identified by its words: each version of a document has
-    new passages. ``text_version`` is the version of the document's text in which the words were last found.
+    """A passage that an approved answer cites as ``[marker]``, identified by its words.
+
+    Each version of a document has new passages. ``text_version`` is the document version in which the words were last
+    found.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")

@@ -12,10 +12,9 @@ from chat.models.language_model import LanguageModel
 
 
 class QuestionBudget(models.Model):
-    """The questions that a person, each member of a group, or everybody may ask in a day, and the tokens and cost that
-    a language model may use for them.
+    """Daily limits of questions, model tokens and cost, for a user, for each member of a group, or for all users.
 
-    Without a user or a group it is everybody's. An empty value sets no limit.
+    Without a user and a group it applies to all users. An empty value sets no limit.
     """
 
     user = models.OneToOneField(
@@ -76,9 +75,9 @@ class QuestionBudget(models.Model):
 
 
 class QuestionCount(models.Model):
-    """The questions that a user asked on a day, with the model's tokens and its cost in the currency of the prices.
+    """A user's questions, tokens and cost (in the currency of the prices) on a day.
 
-    Counted apart from the answers, because their asker may delete those.
+    They are counted separately from the answers, which a user may delete.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

@@ -15,9 +15,9 @@ from retrieval.models import Collection, Document
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
-        """The conversations of a signed-in user, or of an anonymous visitor's browser.
+        """Return the conversations of a user, or of an anonymous visitor's browser.
 
-        For a user with an API key that is limited to some collections, only those begun with that key.
+        An API key that is limited to some collections sees only conversations begun with it.
         """
         if user.is_authenticated:
             own = self.filter(owner=user)
@@ -27,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A document that was deleted, kept until it has been removed from the traces of answers."""
+    """A deleted document, stored until it is removed from the traces of answers."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -38,21 +38,20 @@ class DeletedDocument(models.Model):
 
 
 class Conversation(models.Model):
-    """Questions that follow one another. Belongs to a user, or to the browser of an anonymous visitor."""
+    """A series of questions by a user, or by an anonymous visitor's browser."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="conversations")
     visitor = models.CharField(max_length=64, db_index=True)
-    # The public part of the API key that it was begun with.
+    # The public part of the API key that began the conversation.
     key = models.CharField(max_length=16)
-    # What the next question searches, unless it names something else: what the last one did.
+    # The default of the next question: the collection, model (empty: the owner's default) and document of the last one.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
-    # The language model that was chosen last; empty: the default of its owner.
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # The answer whose question was edited: what was said before it counts here as well.
+    # The answer whose question was edited; its earlier turns belong to this conversation too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):
@@ -63,17 +62,17 @@ class Conversation(models.Model):
         FOLLOWING = "following", _("the conversation with what follows")
 
     class ShareAudience(models.TextChoices):
-        """Who may open the link."""
+        """The readers who may open the link."""
 
         LINK = "link", _("anyone with the link")
         SIGNED_IN = "signed_in", _("people who have signed in")
 
-    # In the address for whoever was sent it; without one the conversation is its owner's alone.
+    # Part of the link's address; None if the conversation is not shared.
     share_token = models.UUIDField(null=True, unique=True)
     shared_at = models.DateTimeField(null=True)
     share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW)
     share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK)
-    # Of one answer: which. Once it is deleted, the link leads nowhere.
+    # The shared answer of the scope ANSWER. If it is deleted, the link stops working.
     shared_answer = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="+")
     title = models.CharField(_("title"), max_length=200)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)
@@ -93,12 +92,12 @@ class Conversation(models.Model):
         return self.title or str(self.pk)
 
     def list_questions(self) -> list[tuple[uuid.UUID, str]]:
-        """Its questions in the order of asking, by their answers' ids."""
+        """Return the questions in order, with their answers' ids."""
         return list(self.answers.order_by("created_at").values_list("pk", "question"))
 
     @property
     def subject(self) -> str:
-        """The owner, as "user:ID" or "visitor:ID"; empty for a program that keeps no cookies."""
+        """The owner as "user:ID" or "visitor:ID"; empty for a caller without cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""
