@@ -1,4 +1,4 @@
-"""The types that lead from a question to its saved answer. Pure Python."""
+"""The types from a question to its stored answer. Pure Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextSource:
-    """A numbered block of the context: what ``[marker]`` in an answer refers to. Markers start at 1."""
+    """A numbered block of the context, cited as ``[marker]``. Markers start at 1."""
 
     marker: int
     block: ContextBlock
@@ -30,9 +30,8 @@ class VerifiedCitation:
     """A checked marker of the answer, with the words of the source that support the sentence.
 
     The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` lies in [0, 1]; None if it was not measured. ``verbatim`` is true if the source contains the sentence
-    word for word, so that nothing had to be measured. ``text[marked_start:marked_end]`` of the answer are these words,
-    if it quotes more than them; else None.
+    ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence word for word.
+    ``text[marked_start:marked_end]`` of the answer are these words, if it quotes more; else None.
     """
 
     marker: int
@@ -50,7 +49,7 @@ class VerifiedCitation:
 
 @dataclass(frozen=True, slots=True)
 class BestPlace:
-    """The document's ``text[start:end]`` in the source with this marker."""
+    """The place ``text[start:end]`` of the document in the source with this marker."""
 
     marker: int
     start: int
@@ -59,12 +58,11 @@ class BestPlace:
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    """A sentence of the answer, checked against the sources: ``text[start:end]`` of the answer, without closing
-    markers.
+    """A checked sentence, ``text[start:end]`` of the answer without closing markers.
 
-    ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, if it could not be
-    measured. ``reasons`` are the reasons for doubt: `number`, `name`, `negation`, `words` or `uncited`. ``best`` is the
-    place that supports it best; ``verbatim`` is true if that place contains it word for word.
+    ``markers`` are the sources it cites. ``support`` is in [0, 1]; ``support`` and ``supported`` are None if it could
+    not be measured. ``reasons`` for doubt are `number`, `name`, `negation`, `words` or `uncited`. ``best`` is the place
+    that supports it best; ``verbatim``: that place contains it word for word.
     """
 
     start: int
@@ -79,9 +77,7 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of checking an answer against its sources: the places that its markers cite, and its checked
-    sentences.
-    """
+    """The citations and checked sentences of an answer."""
 
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
@@ -89,9 +85,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens and cost of a model for one answer. ``cost`` is in the currency of the prices; None without prices.
+    """The tokens and cost of a model for one answer.
 
-    ``estimated`` is true if the server counted nothing and the tokens were estimated from the text's length.
+    ``cost`` is in the currency of the prices; None without prices. ``estimated``: the server did not count, so the
+    tokens were estimated from the text's length.
     """
 
     prompt_tokens: int
@@ -102,8 +99,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The tables' result for a model's own query: ``text`` with the markers of ``sources``, which contain its rows.
-    ``document_id`` is the table's.
+    """The tables' result for a model's query.
+
+    ``text`` has the markers of ``sources``, which contain its rows. ``document_id`` is the table's document.
     """
 
     text: str
@@ -113,8 +111,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A function that a model called, with its ``arguments`` as the model wrote them, and the result it was ``told``.
-    ``document_id`` is that of the table; None if nothing was computed.
+    """A call of a function by a model: its ``arguments`` as written, and the result ``told`` to the model.
+
+    ``document_id`` is the table's document; None if no table was computed.
     """
 
     arguments: str
@@ -126,22 +125,20 @@ class TracedCall:
 class AnswerDraft:
     """An answer that is being written: the search result for its ``question``, and the text so far.
 
-    The ``question`` is complete without the conversation. ``results`` are the hits of the search, best first; each is
-    a source of its own, with the text around it. The text cites ``sources`` by marker: the results, or, for a language
-    model, the context's blocks.
+    The ``question`` is complete without the conversation. ``results`` are the search's hits, best first, each with the
+    text around it. The text cites ``sources`` by marker: the results, or, for a language model, the context's blocks.
 
-    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1], or None if it was not
-    estimated; ``evidence`` contains the numbers behind it. ``profile_version`` is the version of the stored search
-    profile, None for the built-in one. ``computed`` is the answer computed from a table; its rows are the first
-    sources. ``table`` is shown as a result and states no answer.
+    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1], or None; ``evidence``
+    contains its numbers. ``profile_version`` is the stored search profile's version, None for the built-in profile.
+    ``computed`` is the answer computed from a table; its rows are the first sources. ``table`` is only shown as a
+    result.
 
-    ``generator`` names who writes, and ``notices`` are for the reader. ``usage`` is None while no model was asked.
-    ``cut_off`` is true if the model had to stop early, ``filtered`` if its server's filter stopped it, ``looped`` if it
-    repeated itself and was stopped, ``has_machinery`` if parts of its text were not an answer and were left out.
-    ``withheld`` is the reason why its text must not be shown. ``left_out`` are the markers of sources that did not fit
-    into the prompt, ``calls`` the functions that the model called. ``instructions`` are the curators' to the model, and
-    ``instructions_version`` names them. ``dialogue`` are the chat messages sent to the model, and its reply; empty if
-    it called functions or did not finish.
+    ``generator`` names the writer, and ``notices`` are for the reader. ``usage`` is None before a model is called.
+    ``cut_off``: the model had to stop early. ``filtered``: its server's filter stopped it. ``looped``: it repeated
+    itself and was stopped. ``has_machinery``: thoughts or calls in its text were removed. ``withheld`` is the reason
+    why its text must not be shown. ``left_out`` are the markers of sources that did not fit into the prompt, ``calls``
+    the model's calls. ``instructions`` come from the curators, with their version. ``dialogue`` are the chat messages
+    with the model's reply; empty if it called functions or did not finish.
     """
 
     question: str
@@ -176,7 +173,7 @@ class AnswerDraft:
 class AnswerToken:
     """The next piece of the answer. A marker is never split over two pieces.
 
-    ``markers`` are those in this text, which a model wrote. None: the site wrote it, and every ``[n]`` is one.
+    ``markers`` are the markers in a model's text. None: the site wrote the text, and every ``[n]`` is a marker.
     """
 
     text: str
@@ -185,7 +182,7 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """All tokens before it were no answer: the model's server showed later that they were a thought."""
+    """All earlier tokens are invalid: the model's server showed later that they were a thought."""
 
 
 class AnswerState(StrEnum):
@@ -198,10 +195,10 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A further result of the search, shown below the answer or in its place.
+    """Another result of the search, shown below or instead of the answer.
 
-    ``text`` is the part of the passage that is shown, as Markdown. ``quote`` is ``text[start:end]`` of the document's
-    text, the place closest to the question. ``score`` comes from the search; higher is better.
+    ``text`` is the shown part of the passage, as Markdown. ``quote`` is ``text[start:end]`` of the document's text, the
+    place closest to the question. ``score`` comes from the search; higher is better.
     """
 
     passage: Passage
@@ -214,7 +211,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A question that can be asked instead, and its label."""
+    """A suggested question, and its label."""
 
     label: str
     question: str
@@ -222,7 +219,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who approved an answer, by name, and since when. ``approved_id`` is the approved answer's."""
+    """The approver's name and the date of an approved answer."""
 
     approved_id: int
     by: str
@@ -233,8 +230,8 @@ class Approval:
 class Completed:
     """The whole answer.
 
-    ``alternatives`` are further passages, best first; without an answer, the closest ones. ``approval`` says who
-    approved the answer, or is None. ``choices`` are offered if the question is misspelt.
+    ``alternatives`` are other passages, best first; without an answer, the closest ones. ``choices`` are suggestions
+    for a misspelt question.
     """
 
     text: str
@@ -250,28 +247,26 @@ class Completed:
 
     @property
     def refused(self) -> bool:
-        """Return whether the documents do not answer."""
         return self.state is not AnswerState.ANSWER
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no answer. ``message`` is for the person who asked, with a next step."""
+    """There is no answer. ``message`` is for the asker, with a next step."""
 
     message: str
 
 
-# The draft comes when its sources are known, before the first token; and again when a model has asked the tables,
-# before the first token that may name further sources.
+# The draft comes when its sources are known, before the first token, and again when a model has queried tables, before
+# the first token that may cite new sources.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
-
-# What is kept of the search behind an answer: written with the answer, read by the debug panel.
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """How the prompt used the sources, which are named by their markers. ``calls`` are the functions that the model
-    called, ``instructions`` the version of the curators' instructions that it got.
+    """The prompt's use of the sources, by their markers.
+
+    ``calls`` are the model's calls, ``instructions`` the version of the curators' instructions in the prompt.
     """
 
     sources_left_out: tuple[int, ...] = ()
@@ -282,12 +277,12 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The explanation of a search, and what became of its result.
+    """The stored explanation of a search and its answer, for the debug panel.
 
     ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`. ``uncalibrated`` names the embedder
-    when no thresholds were fitted for it, so that words alone judged. ``evidence`` are the numbers that the confidence
-    was estimated from. ``cut_off`` is true if the model had to stop early. It holds no text of a passage, so nothing
-    has to be removed when a document is deleted.
+    if it has no calibration, so that only words were compared. ``evidence`` are the numbers behind the confidence.
+    ``cut_off``: the model had to stop early. A trace contains no text of passages, so deleted documents leave no text
+    in it.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
@@ -298,5 +293,5 @@ class AnswerTrace(SearchTrace):
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:
-    """The trace that is stored with an answer; None if nothing was searched."""
+    """Return the trace that is stored with an answer; None without a search."""
     return from_json(AnswerTrace, stored) if stored else None

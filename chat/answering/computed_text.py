@@ -94,7 +94,6 @@ class _Writer:
                 return [self._sentence(phrase, ends=True)]
         return self._look_up()
 
-
     def _look_up(self) -> list[str]:
         result = self._result
         if len(result.rows) > 1:
@@ -169,7 +168,6 @@ class _Writer:
         result = self._result
         return _with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
-
     def _table(self) -> list[str]:
         result = self._result
         if not result.rows:
@@ -193,7 +191,6 @@ class _Writer:
             for at in range(result.name_columns, len(result.columns))
             if at in result.targets or len({row.cells[at].text for row in result.rows}) > 1
         ]
-
 
     def _say(self, phrase: str, **values: object) -> str:
         return gettext(_PHRASES[phrase]).format(**values)

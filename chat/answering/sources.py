@@ -28,7 +28,6 @@ from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, 
 logger = logging.getLogger(__name__)
 
 
-
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
     """Return the shown rows as sources, then the other sources, with new numbers."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
@@ -81,7 +80,6 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
         if block.best.document_id == result.document_id and block.start <= row.start < block.end:
             return source
     return None
-
 
 
 # Limits on the list of tables in the prompt; the length in characters.

@@ -49,7 +49,6 @@ _OFFSETS = ("marker_start", "marker_end", "marked_start", "marked_end")
 _INSTRUCTING_ROLES = ("system", "developer")
 
 
-
 _NO_TOOLS = "This site answers from its documents and calls no tools: leave this out, or set it to auto or none."
 _TEXT_QUESTION = "The question must be text: pictures, sound and files are not understood."
 _TEXT_ONLY = "This site answers in text only: leave this out."
@@ -207,8 +206,6 @@ def _stored(text: str) -> str:
     return printable.strip()[:LONGEST_TEXT]
 
 
-
-
 class CompletionSerializer(AnswerSerializer):
     """OpenAI's completion, with all fields that `ask` returns."""
 
@@ -308,8 +305,6 @@ def _tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
 
 
-
-
 def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
     """Number the ``markers`` of a text from 1 in order of appearance.
 
@@ -352,8 +347,6 @@ def number_in_order(
     citations = [renumber(cited, *_OFFSETS) for cited in answer["citations"]]
     ordered = sorted(map(renumber, sources), key=itemgetter("marker"))
     return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered
-
-
 
 
 async def chunks(
@@ -424,8 +417,6 @@ def _without_markers(text: str) -> str:
 
 def _data(chunk: Payload) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()
-
-
 
 
 class CompletionsView(OpenAIView):

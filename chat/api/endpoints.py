@@ -111,8 +111,6 @@ class ConversationViewSet(
         return own.select_related("collection")
 
 
-
-
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
     """Stream the answer's events after the event ``after``, while the caller may read them.
 
@@ -148,8 +146,6 @@ def encode(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
     if event.name == "ping":
         return sse.comment("ping")
     return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)
-
-
 
 
 _EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}

@@ -192,8 +192,6 @@ def _server() -> Server[Any]:
     return Server("ragsite", version=settings.VERSION, instructions=_INSTRUCTIONS, **handlers)
 
 
-
-
 def _search(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     _asked, found = search_as_asked(request, arguments)
     return {
@@ -298,8 +296,6 @@ TOOLS: Mapping[str, Tool] = {
         },
     ),
 }
-
-
 
 
 @require_GET

@@ -47,8 +47,6 @@ MOST_EMBEDDED = 2048
 EMBEDDED_AT_ONCE = 32
 
 
-
-
 class ModelNotFound(APIException):
     status_code = status.HTTP_404_NOT_FOUND
     default_code = "model_not_found"
@@ -121,8 +119,6 @@ def _first(detail: Any, path: str = "") -> tuple[str, Any]:
     return path, detail
 
 
-
-
 class ModelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     object = serializers.CharField()
@@ -181,8 +177,6 @@ class ModelView(OpenAIView):
         if model not in known:
             raise ModelNotFound(model)
         return Response(known[model])
-
-
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})

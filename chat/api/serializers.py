@@ -219,8 +219,6 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
         return saved_answers_as_json(answers, self.context["request"].user)
 
 
-
-
 def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, Any]]:
     """Return the answers with their question, status and feedback; withheld answers without text."""
     listed = list(answers)

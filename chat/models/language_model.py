@@ -20,7 +20,7 @@ from retrieval.sources.protocol import SourceUnavailable
 def _resolve(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host that the site may connect to.
 
-    Raises: AddressRefused, which is final; httpcore2.ConnectError, after which the client tries again.
+    Raises: AddressRefused, which is final; httpcore2.ConnectError, after which the client retries.
     """
     try:
         return resolve(host, port)
@@ -29,9 +29,9 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class LanguageModel(SecretHolder):
-    """A language model that may write answers, beside the one of OPENAI_BASE_URL and OPENAI_MODEL.
+    """A language model that may write answers, besides the model of OPENAI_BASE_URL and OPENAI_MODEL.
 
-    ``secret`` is the encrypted key of its server; empty if it needs none. Prices are per million tokens.
+    ``secret`` is the encrypted key of its server, or empty. Prices are per million tokens.
     """
 
     SECRET_PURPOSE = "chat.language_models"  # noqa: S105 (the name of a purpose)
@@ -89,7 +89,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        """The model's endpoint: on any machine if OPENAI_BASE_URL names it, else on one that a source could have.
+        """The model's endpoint; it is checked like a source's address, unless OPENAI_BASE_URL names the server.
 
         Raises: SecretUnreadable, ImproperModel.
         """
@@ -97,7 +97,6 @@ class LanguageModel(SecretHolder):
 
     @property
     def is_of_settings(self) -> bool:
-        """Whether its server is that of OPENAI_BASE_URL."""
         return urlsplit(self.base_url).netloc == urlsplit(settings.OPENAI_BASE_URL).netloc
 
     @property
@@ -115,9 +114,9 @@ class LanguageModel(SecretHolder):
 
 
 class ModelTrial(models.Model):
-    """Whether a language model, by its name and server, calls functions rightly; None until it was tried.
+    """The result of a language model's trial: whether it calls functions correctly (None until tried).
 
-    ``tried_at`` is when the last trial began or ended.
+    ``model`` names the model and its server. ``tried_at`` is when the last trial began or ended.
     """
 
     model = models.CharField(max_length=500, unique=True)

@@ -1,4 +1,4 @@
-"""The rights to the pages of the chat, to conversations and to traces."""
+"""Checks the rights to the chat's pages, to conversations and to traces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_visitors(view: View) -> View:
-    """Return the view with a redirect to the login for visitors, if the site requires a login.
+    """Redirect visitors to the login before ``view``, if the site requires a login.
 
     Pages are personal, so browsers and proxies never cache them.
     """
@@ -45,7 +45,7 @@ def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conver
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """Return an answer that the caller may read now and whose trace they may see. Raises: Http404."""
+    """Return an answer that the caller may read and whose trace they may see. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)

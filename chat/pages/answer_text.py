@@ -1,4 +1,4 @@
-"""An answer as one text, for readers who get only its words."""
+"""Renders an answer as a single text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from retrieval.text.markup import strip_markup
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """Return the text of an answer, followed by its table, its alternatives and the questions that it may have meant.
+    """Return the text of an answer, followed by its table, alternatives, suggested questions and approver.
 
-    ``answer`` has the form of chat.streaming.payloads.completed. The name of the approver ends an approved answer. The
-    result begins with the answer's own text, so that the offsets of its markers stay valid.
+    ``answer`` has the form of chat.streaming.payloads.completed. The result begins with the answer's own text, so that
+    the offsets of its markers stay valid.
     """
     parts = [answer["answer"]]
     if (table := answer.get("table")) and not shows_rows(answer["answer"]):
@@ -37,7 +37,7 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
 
 def shows_rows(text: str) -> bool:
-    """Return whether an answer's text contains rows of a table. Its table is then not shown again."""
+    """Return whether an answer's text contains table rows. Its table is then not shown again."""
     return "\n|---" in text
 
 
@@ -53,5 +53,4 @@ def _quote_text(quote: str) -> str:
 
 
 def approved_line(by: str, on: date) -> str:
-    """Return the sentence that names the approver of an answer."""
     return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}

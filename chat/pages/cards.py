@@ -1,4 +1,4 @@
-"""The sources, citations and results of an answer as the page shows them."""
+"""Prepares the sources, citations and results of an answer for templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.pages.plain_text import plain
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
 
-# `Cited` and the model `Citation` have these fields in common.
+# Fields that `Cited` and the model `Citation` have in common.
 _OF_CITATION = (
     *("marker", "section", "page", "quote", "support", "marker_start", "verbatim", "marked_start", "marked_end"),
 )
@@ -47,7 +47,7 @@ class _Shown:
 class Cited(_Shown):
     """A verified citation. Its words remain if its document is deleted.
 
-    ``marker_start`` is the offset of its marker in the answer; None if it belongs to every occurrence of its marker.
+    ``marker_start`` is the offset of its marker in the answer; None if it belongs to every occurrence of the marker.
     """
 
     quote: str
@@ -63,7 +63,7 @@ class Cited(_Shown):
 
     @property
     def name(self) -> str:
-        """Return the name of the marker for screen readers."""
+        """The label of the marker for screen readers."""
         page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
@@ -87,10 +87,10 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage that is shown beside an answer, or instead of one.
+    """A passage that is shown beside or instead of an answer.
 
-    ``text`` is Markdown, and ``quote`` contains the words closest to the question. ``chunk_id`` is None in answers that
-    an earlier release saved.
+    ``text`` is Markdown, and ``quote`` contains the words closest to the question. ``chunk_id`` is None in answers from
+    an earlier release.
     """
 
     chunk_id: int | None
@@ -106,9 +106,9 @@ class ResultCard:
 
 
 def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard, ...]:
-    """Return a card for each alternative that is saved with an answer.
+    """Return a card for each stored alternative.
 
-    Answers that an earlier release saved contain no text of a passage; their cards show the quotation instead.
+    Answers from an earlier release store no passage text; their cards show the quotation instead.
     """
     return tuple(
         ResultCard(
@@ -124,10 +124,7 @@ def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard,
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Return a card for each source in the payload of `searched`, with its quotations.
-
-    Quotations of the same words at the same place appear once.
-    """
+    """Return a card for each source in the payload of `searched`, with its quotations, each once."""
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
@@ -135,7 +132,7 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
 
 
 def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
-    """Return the card of a source. It names the place of its first quotation, or else the beginning of the source."""
+    """Return a source's card, which names the place of its first quotation, or else of its beginning."""
     return SourceCard(
         marker=source["marker"],
         href=passage_url(source["document"]["id"], source["start"], source["end"]),

@@ -1,4 +1,4 @@
-"""Views of conversations (list, rename, delete, share) and of feedback on an answer."""
+"""Views that list, rename, delete and share conversations, and views of feedback."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from chat.pages.forms import FeedbackForm, ShareForm, TitleForm
 from chat.pages.page_views import answers_before_branch, saved_answers, sidebar
 from chat.pages.turns import build_turn, build_withheld_turn
 
-# What the asker thinks of an answer.
-
 
 @require_POST
 @for_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Save a verdict, its reason, or its withdrawal. After a bad verdict the form asks for the reason."""
+    """Save or delete a rating. After a bad rating the form asks for the reason."""
     answer = get_object_or_404(own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
@@ -45,7 +43,7 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
-    """The form with the sent values and their errors, for htmx; the sentence alone for other browsers."""
+    """Return the form with its errors for htmx, and only the error for other browsers."""
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
     if not request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(error, status=422, content_type="text/plain")
@@ -56,7 +54,7 @@ def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpRes
 
 
 def _keep(answer: Answer, form: FeedbackForm) -> str:
-    """Save the verdict; returns the message for the reader."""
+    """Save the rating, and return the message for the reader."""
     given = form.cleaned_data
     if given["helpful"] is None:
         Feedback.objects.filter(answer=answer).delete()
@@ -66,13 +64,10 @@ def _keep(answer: Answer, form: FeedbackForm) -> str:
     return _("Thank you, your judgement is saved.")
 
 
-# Giving a conversation a link, and reading one that somebody shared.
-
-
 @require_POST
 @for_visitors
 def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Make a link to the part that the form names, for the audience that it names; 422 for an invalid choice."""
+    """Share the chosen part with the chosen audience; the status is 422 for an invalid choice."""
     conversation = own_conversation(request, conversation_id)
     form = ShareForm(conversation, request.POST)
     if not form.is_valid():
@@ -100,17 +95,17 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
 @require_GET
 @for_visitors
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    """A shared conversation, to read only. Answers from documents that the reader may not read are left out."""
+    """Show a shared conversation without answers from documents that the reader may not read."""
     conversation = sharing.shared_conversation(token, request.user)
     if conversation is None:
         response = render(request, "chat/not_shared.html", status=404)
     else:
-        # What was said before may be told again by what is shared: all answers are looked at.
+        # A shared answer may repeat content of earlier answers, so all answers are checked.
         answers = list(saved_answers(conversation))
         withheld = sharing.withheld_from(request.user, [*answers_before_branch(conversation), *answers])
         answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
         turns = [
-            # Under other ids: those of a program without an account let whoever knows them act.
+            # The page uses other ids: the id of an answer without an owner would let a reader change it.
             replace(
                 build_withheld_turn(answer, question=_("A question about documents that you may not read"))
                 if answer.pk in withheld
@@ -126,13 +121,13 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
             "is_own": is_own(request, conversation),
         }
         response = render(request, "chat/shared.html", context)
-    # The link is for those it was given to.
+    # Search engines must not index a link that was sent to some readers.
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
 
 def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """The conversation's title, unless it is one of its questions and one of these is hidden."""
+    """Return the conversation's title, unless a question is hidden: the title may be that question."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:
@@ -143,7 +138,7 @@ def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Co
 @require_GET
 @for_visitors
 def conversations(request: HttpRequest) -> HttpResponse:
-    """The list, narrowed to conversations that mention ``?q=`` and as long as ``?show=`` asks."""
+    """Show the list, filtered by ``?q=``, with at most ``?show=`` conversations."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
     context = sidebar(request, shown=_shown(request))
@@ -158,14 +153,14 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @require_GET
 @for_visitors
 def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """One entry of the list as it was before somebody began to rename it."""
+    """Show an entry of the list again after a cancelled renaming."""
     return _entry(request, conversation_id)
 
 
 @require_http_methods(["GET", "POST"])
 @for_visitors
 def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """A form in the place of the entry; then the entry with its new title. For htmx alone."""
+    """Show a form in place of the entry, then the entry with its new title. Only htmx uses this view."""
     conversation = own_conversation(request, conversation_id)
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
@@ -196,5 +191,5 @@ def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 
 def _shown(request: HttpRequest) -> str:
-    """The address of the page that sent the htmx request; empty if the header has none."""
+    """Return the address of the page that sent the htmx request; empty without the header."""
     return request.headers.get("HX-Current-URL", "")

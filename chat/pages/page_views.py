@@ -1,4 +1,4 @@
-"""The chat's page: the empty page, and the page of a conversation."""
+"""Views of the chat's pages: the empty page, and the page of a conversation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from retrieval.models import Collection, Document
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    """Show the empty page. ``?document=`` and ``?collection=`` limit the search to a document or a collection."""
+    """Show the empty page. ``?document=`` and ``?collection=`` limit the search."""
     return page(request, conversation=None)
 
 
@@ -84,7 +84,7 @@ def _suggestions_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[s
 
 
 def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
-    """Return the scope of the next question, from the form or the address, or else from the last question."""
+    """Return the next question's scope from the form or the address, or else from the last question."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -96,15 +96,12 @@ def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str,
 
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
-    """Return the conversation's answers, with the related rows that a page shows."""
+    """Return the conversation's answers with the related rows that a page shows."""
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before the edited question of a branch, with the related rows that a page shows.
-
-    Empty if the conversation is no branch.
-    """
+    """Return the answers before a branch's edited question; empty if the conversation is not a branch."""
     edited = conversation.branched_from
     if edited is None:
         return []

@@ -1,4 +1,4 @@
-"""Markdown as plain text on one line."""
+"""Converts Markdown to plain text on one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIGNS = (
 def plain(text: str) -> str:
     """Return the words of Markdown on one line.
 
-    Pictures, addresses, and the signs of headings, emphasis, code, tables and records are left out.
+    Pictures, addresses, and the signs of headings, emphasis, code, tables and records are removed.
     """
     lines = strip_markup(open_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)

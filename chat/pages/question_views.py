@@ -1,4 +1,4 @@
-"""Views for asking a question, reading its answer while it is written, and stopping it."""
+"""Views that ask a question, stream its answer, and stop it."""
 
 from __future__ import annotations
 
@@ -39,19 +39,17 @@ from core.api.callers import caller_of
 from core.exceptions import DiskFull
 from core.user_types import AnyUser
 
-# An answer while it is written, as server-sent events with HTML fragments.
-
 RECONNECT_MILLISECONDS = 1000
 
 
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
-    """An answer while it is written, as server-sent events with HTML fragments; a finished one is sent again."""
+    """Stream an answer as server-sent events with HTML fragments; a finished answer is sent again."""
     turn = await sync_to_async(_turn_to_stream)(request, answer_id)
-    # A thread's connection would stay taken for as long as the stream is open.
+    # The thread's connection would stay in use while the stream is open.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # Whatever else a proxy or a program sends there was never told here: it gets the answer from its beginning.
+    # This site did not send an id of another form, so the stream starts at the beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
@@ -71,7 +69,7 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # The first bytes leave at once, so that proxies and the reader see that the line is open.
+    # The first bytes are sent at once, so that proxies and the reader see an open connection.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
@@ -80,7 +78,7 @@ async def _encode_frames(
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, event.payload)
-                # In a thread: a whole answer is rendered there, for which other streams must not wait.
+                # Rendering a whole answer runs in a thread, so that other streams do not wait.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -88,7 +86,7 @@ async def _encode_frames(
 
 
 def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
-    """The turn as saved, or as failed if it could not be saved."""
+    """Return the stored turn, or a failed turn if it could not be stored."""
     try:
         answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()
         if answer is None or not answer.is_finished:
@@ -102,10 +100,10 @@ def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
 
 
 class _StreamedTurn:
-    """The frames of one reader's stream.
+    """The frames of a reader's stream.
 
-    If a reader reconnects in the middle, the text before is not known here. Pieces are then shown as plain text, and
-    become Markdown with the completed answer.
+    If a reader reconnects in the middle, the text before is missing here. Pieces are then shown as plain text, and
+    become Markdown when the answer is complete.
     """
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
@@ -164,7 +162,7 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
+    """Save a question. htmx gets a turn that connects to the answer's stream; other browsers wait."""
     named = _uuid(request.POST.get("conversation", ""))
     edited = _uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
@@ -182,7 +180,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             visitor=visitor_of(request),
             caller=caller_of(request),
             conversation_id=named,
-            # No collection has such a name, and the database would refuse to look for it.
+            # PostgreSQL rejects NUL, and no collection's name contains it.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
             edits=edits,
@@ -229,7 +227,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop the writing of an answer. Its stream shows the saved outcome, so the response to htmx is empty."""
+    """Stop the writing of an answer. Its stream shows the stored result, so htmx gets an empty response."""
     answer = get_object_or_404(stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
@@ -241,4 +239,4 @@ def _uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if text else None
     except ValueError:
-        return uuid.UUID(int=0)  # Named, but nobody's.
+        return uuid.UUID(int=0)  # No row has this id.

@@ -1,4 +1,4 @@
-"""The layout of records: rows of tables that extraction wrote as ``column: value; column: value``."""
+"""Lays out records: table rows that extraction wrote as ``column: value; column: value``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
-    """Add a rule to ``markdown`` that lays out records. This function is a plugin of markdown-it.
+    """Add a rule to ``markdown`` that lays out records (a plugin of markdown-it).
 
-    A paragraph that is a record gets the class ``record``, and each of its columns a line of its own. If only cells
-    that were asked for precede the record, they get the class ``asked``, and the record is folded. A value may contain
-    semicolons: the text after a semicolon belongs to it unless it begins with the name of a column.
+    A record's paragraph gets the class ``record``, and each column its own line. If only cells that the question asks
+    for precede the record, they get the class ``asked``, and the record is folded. The text after a semicolon belongs
+    to the value before, unless it begins with a column's name.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
@@ -60,7 +60,7 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # A mark may open before the first column, so a token without content does not count.
+        # An opening mark has no content, and does not count.
         first = not any(before.content for before in children[:number])
         inline.children += _columns(child, first=first) if child.type == "text" else (child,)
 
@@ -82,14 +82,14 @@ def _cells(line: str) -> Iterator[str]:
 
 
 def _columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """Yield the tokens of the text, with a line break before each column and its name emphasised.
+    """Yield the text's tokens, with a line break before each column and its name emphasised.
 
-    ``first`` is true for the text that opens the paragraph; its first column needs no line break.
+    ``first``: the text opens the paragraph, so its first column needs no line break.
     """
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
-            # The text continues a value that contains a piece of code or a link.
+            # The text continues a value that contains code or a link.
             continue
         yield from _text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:

@@ -1,4 +1,4 @@
-"""From saved answers and streamed payloads to HTML: markers as citations, safe links, and sentences in doubt."""
+"""Renders answers as HTML: markers become citations, links are checked, and doubtful sentences are marked."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark, SourceLines
 from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
 
-# The Markdown of answers: markers become citations, and links lead only to addresses that stand in a cited source.
-#
-# The environment of a rendering holds ``markers``, those that there are; ``link``, which makes HTML of a marker and
-# its position in the text; and ``addresses``, what :func:`permit` makes of those that may be linked.
+# A rendering's environment contains ``markers``, the known markers; ``link``, which renders a marker at its position in
+# the text; and ``addresses``, the result of :func:`permit`.
 
-_TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
+_TOP_HEADING = 3  # Levels 1 and 2 are the page's own headings.
 
 
 def _citation(state: StateInline, silent: bool) -> bool:
-    """An inline rule: ``[n]`` of a known source. It runs before the rule for links, so that no text can imitate a
-    citation.
+    """Parse ``[n]`` of a known source.
+
+    The rule runs before the rule for links, so that text cannot imitate a citation.
     """
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
@@ -55,7 +54,7 @@ def _citation(state: StateInline, silent: bool) -> bool:
 
 
 def _link_citations(state: StateCore) -> None:
-    """Turn markers into links to the citation at their position in the text; markers without one become text again."""
+    """Turn markers into links to the citation at their position; other markers become text again."""
     lines = SourceLines(state.src)
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
@@ -71,7 +70,7 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Mark a paragraph that consists of markers, and label it: it cites the sources of the table or code above it."""
+    """Label a paragraph of markers only: it cites the sources of the table or code above it."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -83,15 +82,15 @@ def _name_lone_markers(state: StateCore) -> None:
 
 
 def permit(addresses: Collection[str]) -> dict[str, str]:
-    """The addresses that may be linked, by their canonical form."""
+    """Return the addresses that may be linked, by their canonical form."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := canonical(address))}
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace links to addresses that no cited source contains by their label and their address, as text.
+    """Replace links to addresses that no cited source contains by their label and address as text.
 
-    Other links get the source's own spelling of the address. While an answer is being written, none are linked.
+    Other links get the source's spelling of the address. While an answer is written, it has no links.
     """
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
@@ -126,7 +125,7 @@ class _AnswerRenderer(SafeRenderer):
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Keep lines that begin with a label, as the head of a mail does; others are those of one paragraph."""
+        """Keep line breaks before a label, as in the head of a mail; other lines form one paragraph."""
         return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -144,7 +143,6 @@ def _markdown() -> MarkdownIt:
 
 MARKDOWN = _markdown()
 
-# The sentences of an answer that its sources do not support, and why, in words.
 
 _REASONS = {
     "number": gettext_lazy("a number in it is not in the source"),
@@ -158,7 +156,7 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """``text[start:end]`` of the answer is not supported; ``reason`` explains why, in sentences."""
+    """An unsupported sentence, ``text[start:end]`` of the answer, with the ``reason`` in words."""
 
     start: int
     end: int
@@ -166,7 +164,7 @@ class Doubt:
 
 
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
-    """The checked statements that the sources do not support, in the order of the text."""
+    """Return the checked statements that the sources do not support, in the order of the text."""
     doubted = [
         Doubt(
             statement["start"],
@@ -180,12 +178,12 @@ def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
 
 
 def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
-    """How many statements could be checked against the sources."""
+    """Count the statements that could be checked against the sources."""
     return sum(statement["supported"] is not None for statement in statements)
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """The text with a remark behind each doubtful sentence, for output that cannot show marks."""
+    """Return the text with a remark behind each doubtful sentence, for output without marks."""
     remark = _("(not supported by the sources)")
     for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
         closing = _CLOSING.match(text, doubt.end)
@@ -195,7 +193,6 @@ def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
 
 
 def reason_label(reason: str) -> str:
-    """The reason to doubt a sentence, in words."""
     return str(_REASONS.get(reason, _REASONS["words"]))
 
 
@@ -213,10 +210,12 @@ LARGEST_CHARACTERS = 4000
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """A whole answer. Each marker links to the citation at its position; a marker without one stays text. Doubtful
-    sentences are marked, and a sign behind each explains why. Links lead only to ``addresses``.
+    """Render a whole answer.
+
+    Each marker links to the citation at its position; a marker without citation stays text. A sign behind each doubtful
+    sentence explains the doubt. Only ``addresses`` are linked.
     """
-    # The parser makes all line ends one character.
+    # The parser turns CRLF into one character, which shifts offsets.
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -245,8 +244,9 @@ def answer_html(
 
 
 def _with_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Add the sign behind the last piece of the mark. A model's text cannot imitate one: quotation marks are escaped in
-    text and in attributes.
+    """Add the sign behind the last piece of the mark.
+
+    A model's text cannot imitate a mark: quotation marks are escaped in text and in attributes.
     """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
@@ -257,12 +257,11 @@ def _with_sign(html: str, number: int, doubt: Doubt) -> str:
 
 
 def _read_on(cited: Cited) -> SafeString:
-    """The link to the rest of a section that is longer than the answer shows."""
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
 def citation_html(cited: Cited) -> SafeString:
-    """The superscript link of a marker. The content of its preview is in data attributes."""
+    """Render the superscript link of a marker. Data attributes contain its preview."""
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,
@@ -280,11 +279,11 @@ def citation_html(cited: Cited) -> SafeString:
 def streamed_html(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
-    """Return a piece of the line being written: escaped, with its markers linked to the sources beside it.
+    """Return a piece of the unfinished line: escaped, with markers linked to the sources beside it.
 
-    Signs of emphasis and code are left out until the line is rendered as Markdown; otherwise they would flash up.
-    ``before`` is the text before the piece, which shows whether brackets are inside code. ``at`` are the offsets of the
-    markers in both; None: each ``[n]`` of the ``markers`` is one.
+    Signs of emphasis and code are removed until the line is rendered as Markdown, to avoid flicker. ``before`` is the
+    text before the piece, which shows whether brackets are inside code. ``at`` are the offsets of the markers in both;
+    if None, each ``[n]`` of the ``markers`` is a marker.
     """
     whole = before + text
     html = []
@@ -317,23 +316,22 @@ def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 class StreamedMarkdown:
     """Renders an answer while it grows: complete lines as Markdown, the last line as text.
 
-    The work and the bytes stay proportional to the answer, because it is rendered again only after it has grown by a
-    tenth. Each piece takes a bounded time, during which other streams wait: an answer longer than
-    ``LARGEST_CHARACTERS`` continues as text until it is complete.
+    The work stays proportional to the answer, because it is rendered again only after it has grown by a tenth. Other
+    streams wait meanwhile, so an answer longer than ``LARGEST_CHARACTERS`` continues as text until it is complete.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
         self._answer_id = answer_id
         self._titles = titles
         self._text = ""
-        # The offsets of the markers; None: each number in brackets is one.
+        # The offsets of the markers; None: each number in brackets is a marker.
         self._at: set[int] | None = None
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Return the output for this piece: text to append, or lines that replace everything shown so far.
+        """Return the output for this piece: text to append, or lines that replace all shown text.
 
-        ``at`` are the offsets of its markers; None: each number in brackets is one.
+        ``at`` are the offsets of its markers; None: each number in brackets is a marker.
         """
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
@@ -341,7 +339,7 @@ class StreamedMarkdown:
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Code over two lines is none to Markdown until its end has come.
+        # Markdown does not recognise code over several lines before its end is there.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return streamed_html(text, self._answer_id, self._titles, before, self._at)
@@ -360,7 +358,7 @@ class StreamedMarkdown:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The complete lines of an answer, and the line being written."""
+    """The complete lines of an answer, and its unfinished last line."""
 
     whole: SafeString
     tail: SafeString

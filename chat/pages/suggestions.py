@@ -1,7 +1,7 @@
-"""Suggested questions, on the empty page and below an answer.
+"""Suggests questions on the empty page and below an answer.
 
-The empty page suggests questions that the documents answer. A curator writes them for a collection; otherwise they are
-the questions that were written for passages, and headings that ask, if a search is sure of their passage.
+Curators write suggestions for a collection. Otherwise they are questions that were written for passages, and headings
+that ask, if a search is sure of their passage.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# A search is sure if the score of the first passage leads by this much. Its passage is right in 18 of 21 such cases.
+# A search is sure if the first score leads by this much: its passage is right in 18 of 21 such cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
 _PASSAGES_LOOKED_AT = 24
-# A question that is suggested has a length in this range, in characters.
+# Range of a suggestion's length in characters.
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
@@ -43,8 +43,8 @@ _NUMBER = re.compile(r"^\d[\d.]*\s+")
 def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
     """Return at most MOST_SUGGESTIONS questions with their collections.
 
-    They come from the ``chosen`` collection, or in turn from all collections that the user searches. Questions that no
-    curator wrote are cached for an hour. Empty if the chosen collection may not be searched.
+    They come from the ``chosen`` collection, or in turn from all collections that the user searches; empty if the
+    chosen collection may not be searched. Questions that no curator wrote are cached for an hour.
     """
     try:
         searched = filters_for(user, chosen).collections
@@ -59,7 +59,7 @@ def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]
 
 
 def questions_of(document: Document) -> list[tuple[str, Collection]]:
-    """Return the most specific questions that passages of the document answer, each with its collection."""
+    """Return the most specific questions that the document's passages answer, with its collection."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
     )
@@ -75,7 +75,7 @@ def _curated(collection: Collection) -> list[str]:
 
 
 def _cached_suggestions(collection: Collection) -> list[str]:
-    # The key changes when the rights to a document are narrowed.
+    # The key changes when access to a document is restricted.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
@@ -83,7 +83,7 @@ def _cached_suggestions(collection: Collection) -> list[str]:
 
 def _suggestions_of(collection: Collection) -> list[str]:
     """Return the most specific question of each of a few documents, if a search is sure of its passage."""
-    # All readers of the collection get these questions, so narrowed documents are left out.
+    # All readers of the collection get these questions, so restricted documents are left out.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
@@ -99,7 +99,7 @@ def _suggestions_of(collection: Collection) -> list[str]:
 
 
 def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
-    """Return whether a search for the question finds its passage first, and SURE_LEAD ahead of the second.
+    """Return whether a search finds the question's passage first, with a lead of SURE_LEAD.
 
     False if the search fails.
     """
@@ -116,10 +116,10 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """Return the questions that a passage answers and that a reader understands without it.
 
-    The heading comes first, without its number, if it is a question. The questions written for the passage follow.
+    A heading that is a question comes first, without its number, then the questions written for the passage.
     """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    # "What is the policy?" does not say which policy.
+    # "What is the policy?" does not name the policy.
     return [
         question
         for question in (*headings, *written)
@@ -128,19 +128,15 @@ def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
 
 
 def _specificity(question: str) -> tuple[int, int]:
-    """Return a score that is higher for a more specific question.
-
-    A longer question names more of its subject, up to two lines (70 characters). Beyond that, a shorter one is better.
-    """
+    """Return a sort key: up to 70 characters (two lines), a longer question is more specific."""
     return (min(len(question), 70), -len(question))
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
     """Return at most MOST_FOLLOW_UPS questions to ask next, the closest to the citation first.
 
-    They are questions written for passages of the first cited document, and its headings that are questions. Questions
-    that were asked in the conversation, and those of passages that the answer cites, are left out. Every reader of the
-    answer may read the document. Empty for a refusal and for an answer without citations.
+    They are questions and headings of passages of the first cited document, which every reader of the answer may read.
+    Asked questions and cited passages are left out. Empty for a refusal and for an answer without citations.
     """
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:

@@ -1,8 +1,8 @@
-"""Decides which answers are written now, which wait, and which are refused.
+"""Decides which answers are written now, which wait, and which are rejected.
 
-Each web process has its own queue, with its part of the site's places. An accepted question reserves its place at once,
-so that many questions at the same moment cannot all pass the check. A reservation lapses after a few seconds if nobody
-asks for the answer. One caller can have only a share of the places.
+Each web process has its own queue with its share of the site's places. An accepted question reserves a place at once,
+so that many simultaneous questions cannot all pass the check. A reservation lapses after a few seconds if no reader
+asks for the answer. A caller can use only a share of the places.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# An answer's time before the first is complete, the newest answer's share of the mean, and the longest pause asked for.
+# The initial mean duration of an answer, the newest answer's share of the mean, and the longest pause in Retry-After.
 FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place in the queue: reserved until ``until``, or waiting, or being written. ``wake`` is called, from any
-    thread, when others have left.
+    """A place in the queue: reserved until ``until``, or waiting, or in use.
+
+    ``wake`` is called, from any thread, when others have left.
     """
 
     caller: str
@@ -43,7 +44,7 @@ class _Place:
 
 
 class Admission:
-    """The queue of one process, for all of its threads. The places in the settings are divided among ``processes``."""
+    """The queue of a process, for all its threads. The places in the settings are divided among ``processes``."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.processes = 1
@@ -62,15 +63,16 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Reserve a place for an answer that will be asked for in a moment. An empty ``caller`` is not limited to a
-        share. Raises: SiteBusy; BudgetSpent if too many answers of the caller wait.
+        """Reserve a place for an answer that is requested soon. An empty ``caller`` has no share.
+
+        Raises: SiteBusy; BudgetSpent if too many answers of the caller wait.
         """
         with self._lock:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
             most_of_caller = share_of(self.at_once) + share_of(self.waiting)
-            # Who joins late, with more than the share, takes no places of others.
+            # Answers beyond a caller's share wait last, so they do not take places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
@@ -84,13 +86,14 @@ class Admission:
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
-        """Give the place back: the question was not saved, or its answer needs no place."""
+        """Release a reservation: the question was not saved, or its answer needs no place."""
         with self._lock:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Take a place at the end of the queue, even if it is full, because the question has been accepted. ``caller``
-        is used if no place was reserved, or too long ago, or in another process.
+        """Take a place at the end of the queue, even if it is full: the question has been accepted.
+
+        ``caller`` is used if this process has no reservation for the answer.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
@@ -98,8 +101,9 @@ class Admission:
             self._count()
 
     def place(self, answer_id: UUID) -> int:
-        """The answer's position: 1 for the next one to begin, 0 or less for one that may begin now. Answers of callers
-        whose share is used up come after the others.
+        """Return the answer's position: 1 is the next to begin, 0 or less may begin now.
+
+        Answers beyond their caller's share come after the others.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]
@@ -121,7 +125,7 @@ class Admission:
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
-        """Remove the answer, because it is complete or no longer wanted."""
+        """Remove an answer that is complete or no longer wanted."""
         with self._lock:
             begun_at = self._joined.pop(answer_id).begun_at
             if begun_at is not None:
@@ -130,11 +134,11 @@ class Admission:
         self._wake_others()
 
     def _seconds_for(self, answers: float) -> int:
-        """How long so many answers take, one after the other."""
+        """Estimate the duration of ``answers`` answers, one after the other."""
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
     def counts(self) -> tuple[int, int]:
-        """How many answers are being written, and how many wait."""
+        """Return the numbers of answers in writing and in waiting."""
         writing = sum(each.is_begun for each in self._joined.values())
         return writing, len(self._joined) - writing
 
@@ -153,5 +157,5 @@ ADMISSION = Admission()
 
 
 def share_of(places: int) -> int:
-    """How many of ``places`` one caller may have at once, at least 1."""
+    """Return the number of ``places`` that a caller may use at once, at least 1."""
     return max(1, int(places * settings.CALLER_SHARE))

@@ -1,7 +1,7 @@
-"""The answer cache: the same question, asked of the same documents in the same way, is not answered twice.
+"""Reuses an answer to the same question of the same documents.
 
-The key contains everything that an answer depends on, so nothing has to be invalidated: if a document, the search
-profile, the model, a rule or somebody's rights change, the key changes.
+The key contains everything that an answer depends on, so entries need no invalidation: if a document, the search
+profile, the model, a rule or a user's rights change, the key changes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from retrieval.search.profiles.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
-# Grows with a release that picks, checks or refuses answers by other rules.
+# Increase it in a release with other rules for finding, checking or refusing answers.
 RULES_VERSION = 10
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# The prompt names the day: what is asked of it holds for no other.
+# The prompt contains the date, so an answer to such a question is valid only today.
 _OF_TODAY = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|now|currently?|(?:this|next|last) (?:week|month|year|quarter)|latest|still"
     r"|vandaag|vanavond|morgen|gisteren|nu|momenteel|huidige?|(?:deze|volgende|vorige|afgelopen) (?:week|maand)"
@@ -57,13 +57,10 @@ def build_key(
     subject: str = "",
     writer: str = "",
 ) -> str:
-    """The SHA-256, in hexadecimal, of everything that an answer to the question depends on; empty if answers are not
-    reused.
+    """Return the SHA-256, in hexadecimal, of everything that an answer depends on; empty without a cache.
 
-    ``writer`` names the language model that will write; empty: the site's default.
-
-    It is made before the search: if a document changes after that, the answer is stored under an outdated key. Raises:
-    SearchUnavailable.
+    ``writer`` names the language model; empty for the site's default. The key is computed before the search: if a
+    document changes after that, the answer is stored under an outdated key. Raises: SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -80,7 +77,7 @@ def build_key(
         "hybrid": settings.RETRIEVAL_HYBRID_ENABLED,
         "reranker": _configured(settings.RERANKERS.get(profile.settings.reranker, {})),
         "reformulator": _configured(settings.QUERY_REFORMULATOR),
-        # With what the asker may see.
+        # The filters include the asker's rights.
         "filters": repr(filters),
         "narrowing": narrowing_key(filters.collections, filters.readers),
         "approved": version_of(filters.collections),
@@ -108,10 +105,10 @@ def build_key(
 
 
 def find(key: str) -> Answer | None:
-    """The newest answer that can be reused for this key; None without one.
+    """Return the newest reusable answer for this key; None if there is none.
 
-    It must be complete, recent, without a notice, from a search with all retrievers, and not found unhelpful by anybody
-    who got it, first or again.
+    It must be complete, recent, without a notice, from a search with all retrievers, and not rated unhelpful as
+    original or as copy.
     """
     if not key:
         return None
@@ -134,8 +131,7 @@ def find(key: str) -> Answer | None:
 
 
 def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
-    """The key of an answer that is about to be written, and the earlier answer that can be used instead, if there is
-    one.
+    """Return the key of an answer to be written, and a reusable earlier answer or None.
 
     Raises: SearchUnavailable.
     """
@@ -150,15 +146,15 @@ def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], wri
 
 
 def copy_to(answer: Answer, original: Answer) -> list[Citation]:
-    """The unsaved rows of the citations; fills in the rest of ``answer`` from its original.
+    """Copy the original into ``answer``, and return the unsaved rows of its citations.
 
-    Tokens and cost are not copied: they were paid once, for the original.
+    Tokens and cost are not copied: the original paid for them.
     """
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
     answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
-    # Whoever asked first may have deleted it since.
+    # The first asker may have deleted it since.
     answer.repeats = Answer.objects.filter(pk=original.pk).first()
     fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
     return [
@@ -167,13 +163,14 @@ def copy_to(answer: Answer, original: Answer) -> list[Citation]:
 
 
 def _normalized(question: str) -> str:
-    """The question in one spelling. Capitals stay, because the search and the evidence recognise part codes,
-    identifiers and names by them. The price is that a question in other capitals is answered anew.
+    """Return the question in one spelling.
+
+    Capitals stay, because the search and the evidence recognise part codes, identifiers and names by them.
     """
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 
 def _configured(backend: dict[str, Any]) -> list[Any]:
-    """A backend's description without its key, which does not affect answers."""
+    """Return a backend's description without its key, which does not affect answers."""
     options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
     return [backend.get("BACKEND", ""), options]

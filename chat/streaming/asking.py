@@ -29,7 +29,7 @@ from retrieval.rights.search_filters import filters_for
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchMethod, Turn
 
-# Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
+# PostgreSQL cannot store some control characters and surrogates.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
@@ -49,20 +49,18 @@ def begin(
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
-    """A PENDING answer to the question, in the conversation named or in a new one.
+    """Create a PENDING answer to the question, in the named conversation or in a new one.
 
-    It is searched in the ``collection`` (a slug; empty: all that the user may read), or only in the ``document`` (an
-    id) and its attachments; without either, as the conversation's last question was. A question that ``edits`` another
-    one of the user's begins a branch: a conversation that continues from the turns before the edited question.
+    The search covers the ``collection`` (a slug; empty: all that the user may read), or only the ``document`` (an id)
+    and its attachments; without either, the scope of the conversation's last question. A question that ``edits``
+    another one begins a branch: a conversation that continues from the turns before the edited question. ``model``
+    names the language model; empty: the conversation's last choice, if still allowed, or the user's default. If
+    ``anew``, no earlier answer is reused, and the conversation keeps its model. ``history`` are earlier turns, oldest
+    first, from a client that stores them; they replace the conversation's. ``caller`` is the account or address whose
+    share of the places is used; empty: no limit.
 
-    ``model`` names the language model that writes; empty: the conversation's last choice, if the user may still choose
-    it, or the user's default. With ``anew`` no earlier answer is reused, and the conversation keeps its model.
-    ``history`` are earlier turns, oldest first, sent by a client that stores them; they replace the conversation's.
-    ``caller`` is the account or address whose share of the places is used; empty: without a limit.
-
-    Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
-    today, or too many answers of the caller's wait; each with a sentence for the visitor. DiskFull when there is no
-    room to save an answer.
+    Raises, with a message for the asker: InvalidQuestion; SiteBusy if too many answers wait; BudgetSpent if the user's
+    questions of today are used up, or too many answers of the caller wait; DiskFull if an answer could not be saved.
     """
     question = checked(question)
     limits = limits_of(user)
@@ -110,7 +108,7 @@ def begin(
 
 
 def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
-    """The collection and the document that a question names. Raises: InvalidQuestion if they may not be read."""
+    """Return the collection and document of a question. Raises: InvalidQuestion if they are unreadable."""
     if document is not None:
         readable = Document.objects.readable_by(user).select_related("collection")
         if (only := readable.filter(pk=document).first()) is None:
@@ -125,7 +123,7 @@ def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collec
 
 @contextmanager
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
-    """A new answer's id, with a place reserved for it."""
+    """Run with a reserved place and yield the new answer's id."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -136,17 +134,16 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
 
 
 def _continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
-    """Conversations that the caller may continue: their own, or, for a program that keeps no cookies, one whose id it
-    knows.
-    """
+    """Return the caller's own conversations, or without an account and cookies all unowned ones."""
     if not visitor and not user.is_authenticated:
         return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)
 
 
 def checked(question: str) -> str:
-    """The question as it can be stored and searched. Raises: InvalidQuestion if it is empty or too long, or only
-    excludes words.
+    """Return the question as it can be stored and searched.
+
+    Raises: InvalidQuestion if it is empty, too long, or only excludes words.
     """
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:

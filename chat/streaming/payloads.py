@@ -1,4 +1,4 @@
-"""Answers and their events as JSON: the one form in which they are stored, streamed and returned by the API."""
+"""Builds the JSON of answers and events, which is stored, streamed and returned by the API."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# What the row of an answer and the event `searched` call the same.
+# Fields with the same name in an answer's row and in the event `searched`.
 _SEARCHED = ("sources", "search_method", "degraded", "completed_question", "joined_question", "confidence")
-# What a verified citation, its row and its JSON call the same.
+# Fields with the same name in a verified citation, in its row and in its JSON.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
 def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
-    """Return the payload of a `token`; without ``markers`` every ``[n]`` of the text is one."""
+    """Return the payload of a `token`; without ``markers`` every ``[n]`` of the text is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -39,7 +39,7 @@ def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
 
 
 def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
-    """Yield the payloads of the tokens of a saved answer."""
+    """Yield the payloads of a stored answer's tokens."""
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
@@ -62,12 +62,12 @@ def searched(draft: AnswerDraft) -> dict[str, Any]:
 
 
 def searched_before(answer: Answer) -> dict[str, Any]:
-    """The `searched` payload of a saved answer."""
+    """Return the `searched` payload of a stored answer."""
     return {**{name: getattr(answer, name) for name in _SEARCHED}, **_of_trace(read_trace(answer.trace))}
 
 
 def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
-    """The class of the question, and the question searched instead of it; None if that was the question itself."""
+    """Return the class of the question, and the reformulated question or None."""
     done = trace.reformulation if trace is not None else None
     return {
         "query_class": trace.query_class.value if trace is not None else "",
@@ -78,15 +78,13 @@ def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """The question as it was searched and answered, if a model rewrote a follow-up or a spelling was corrected; else
-    empty.
-    """
+    """Return the question that was searched, if a follow-up was completed or spelling corrected; else ""."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    """Write the search result into the row."""
+    """Store the search result in the row's fields."""
     found = searched(draft)
     for name in _SEARCHED:
         setattr(answer, name, found[name])
@@ -94,7 +92,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Write the answer into the row; returns the unsaved rows of its citations."""
+    """Store the answer in the row's fields, and return the unsaved rows of its citations."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.alternatives = [_alternative(each) for each in outcome.alternatives]
@@ -111,7 +109,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
 
 
 def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
-    """An answer that is shown once and not saved, with its citations."""
+    """Return an answer that is shown once and not saved, with its citations."""
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
@@ -119,10 +117,7 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
 
 
 def source(found: ContextSource, question: str) -> dict[str, Any]:
-    """Return the payload of a source.
-
-    ``snippet`` is the sentence of its best passage that is closest to the question.
-    """
+    """Return the payload of a source; ``snippet`` is the best passage's sentence closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -136,10 +131,10 @@ def source(found: ContextSource, question: str) -> dict[str, Any]:
     }
 
 
-# An answer asks for those of its sources several times.
+# Cached, because an answer asks several times for each of its sources.
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Whether the text has sentences that instruct a language model; the prompt leaves these out."""
+    """Return whether sentences instruct a language model; the prompt leaves these sentences out."""
     return bool(find_instructions(content))
 
 
@@ -169,7 +164,7 @@ def _alternative(found: Alternative) -> dict[str, Any]:
 
 
 def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
-    """The computation over a table that the answer states; None if it states no value.
+    """Return the computation over a table that the answer states; None if it states no value.
 
     A model describes computations in its own sentences, which are checked like its others.
     """
@@ -185,7 +180,7 @@ def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] |
             "caption": result.caption,
             "rows": result.total,
         },
-        # A value over many rows names the first of them.
+        # For a value over many rows, `numbers` are the first rows.
         "rows": {"count": result.matched, "numbers": list(result.ordinals)},
     }
 
@@ -198,8 +193,9 @@ def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 
 def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
-    """A finished answer, whole, as the API returns it. A repeated one is marked without the id of the original, which
-    would let the caller read what a stranger asked.
+    """Return a finished answer as the API returns it.
+
+    A repeated answer does not name its original, because that id would let the caller read a stranger's answer.
     """
     approval = approval_of(answer.approved)
     return {
@@ -232,7 +228,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """Return whether the text ends before its end: the model reached a limit, or the answer was stopped."""
+    """Return whether the text is incomplete: the model reached a limit, or the answer was stopped."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
@@ -252,9 +248,7 @@ def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
-    """The first source from the cited document. For an answer saved without them, its collection is empty and its page
-    unit is a page.
-    """
+    """Return the first source from the cited document, with defaults for fields of earlier releases."""
     unknown: dict[str, Any] = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
     return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

@@ -1,4 +1,4 @@
-"""The answers that this process is writing: their input, their published events, and their outcome."""
+"""Stores the answers that this process is writing: their input, published events and outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.types import SearchFilters, Turn
 
 
 def text_of(events: Iterable[StreamedEvent]) -> str:
-    """Return the answer's text, from its events; a `reset` cancels the tokens before it."""
+    """Return the answer's text from its events; a `reset` cancels the tokens before it."""
     text = ""
     for event in events:
         text = "" if event.name == "reset" else text
@@ -25,19 +25,18 @@ def text_of(events: Iterable[StreamedEvent]) -> str:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of a leased ``answer`` in this process: its input, the events published so far, and the outcome to be
-    saved.
+    """The writing of a leased ``answer`` in this process: input, published events, and outcome.
 
-    The first ``stored`` events are in the database. ``readers`` are those with an open connection, ``followers`` those
-    of them who wait for the next event; ``last_read`` is when the last connection was closed, ``last_followed`` when an
-    event was last taken. ``caller`` is whose share of the places it uses. ``may_return`` is true if a reader that can
-    reconnect has been here, ``is_begun`` if it no longer waits for its turn, ``is_stopped`` if it was cancelled because
-    somebody stopped it, nobody reads it, or another process writes it. ``ending`` is true if its outcome is known and
-    is being saved: from then on it cannot be stopped.
+    The first ``stored`` events are in the database. ``readers`` counts open connections, ``followers`` those that wait
+    for the next event; ``last_read`` is when the last connection was closed, ``last_followed`` when an event was last
+    taken. ``caller`` is the account or address whose share of the places is used. ``may_return``: a reader was here
+    that can reconnect. ``is_begun``: it no longer waits for its turn. ``is_stopped``: it was cancelled because a user
+    stopped it, no reader is left, or another process writes it. ``ending``: the outcome is being saved, so that it
+    cannot be stopped.
 
     ``draft`` is None until the sources are known, ``outcome`` until the answer is complete or failed; ``outcome`` is an
-    earlier answer if that one is reused. ``is_partial`` is true if a reader, the lack of one, or the deadline ended it.
-    ``cache_key`` is empty for an answer that must not be reused.
+    earlier answer if it is reused. ``is_partial``: a stop or the deadline ended it. ``cache_key`` is empty for an
+    answer that must not be reused.
     """
 
     answer: Answer
@@ -66,7 +65,6 @@ class Run:
 
     @property
     def text(self) -> str:
-        """The published text of the answer."""
         return text_of(self.events)
 
     def cancel(self) -> None:
@@ -76,7 +74,7 @@ class Run:
             self.task.cancel()
 
     def next_event(self, name: str, payload: dict[str, Any]) -> StreamedEvent:
-        """The event that follows the published ones."""
+        """Return an event with the next sequence number."""
         sequence = len(self.events) + 1
         return StreamedEvent(
             answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload

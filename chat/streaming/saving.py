@@ -1,6 +1,6 @@
-"""The outcome of an answer as rows: the answer, its citations, and the last event of its stream, in one transaction.
+"""Saves the outcome of an answer: its row, citations and last event, in one transaction.
 
-It also closes answers that no process writes any more, and deletes the events of old ones.
+It also closes answers that no process writes any more, and deletes events of old answers.
 """
 
 from __future__ import annotations
@@ -38,34 +38,33 @@ BROKEN = _("Something went wrong while answering. The question is saved: please 
 DELETED = _("This conversation was deleted.")
 INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
 STOPPED = _("Stopped before the end.")
-# Of the event `failed`, when there was no room to save the answer.
+# The code in the event `failed` if a full disk prevented saving.
 DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
 def store(events: Sequence[StreamedEvent]) -> None:
-    """Store events, some of which may already be stored: the last regular round can still be under way at the end."""
+    """Store events. Some may be stored already, because the last regular round can overlap with the end."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def save(run: Run) -> StreamedEvent:
-    """Save the outcome after the events published before it; returns the last event, with the answer as saved.
+    """Save the outcome after the published events, and return the last event with the stored answer.
 
-    Saving twice saves once, and returns the same. If the lease went to another process, or the answer was closed, the
-    event is `lost` and nothing is saved: the database is right.
+    A second call changes no rows and returns the same event. If another process has the lease, or the answer was
+    closed, the event is `lost` and no row is saved: the database is right.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # Saved already, by an attempt whose word of success was lost; or taken over by another process.
+            # An earlier attempt saved it and lost the connection, or another process took over.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
-        # place of its original when that is deleted, and what was thought of it with it.
-        # An approved answer is looked up each time: it may expire.
+        # An answer without a search depends on no documents. A copy gets no key: it must not replace a deleted original
+        # and its ratings. An approved answer may expire, so it is looked up each time.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -103,14 +102,14 @@ def save(run: Run) -> StreamedEvent:
 
 
 def unsaved(error: Exception) -> dict[str, Any]:
-    """The payload of the last event of an answer that could not be saved because of this error."""
+    """Return the payload of the last event of an answer that this error prevented from being saved."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
-    """The rows as they can be saved; the words of a deleted passage are kept without their reference."""
+    """Remove references to deleted passages and documents; the cited words are kept."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -147,12 +146,12 @@ def _count(answer: Answer) -> None:
 
 @receiver(sweeping, dispatch_uid="chat.close_interrupted")
 def close_interrupted(**_options: Any) -> int:
-    """Mark answers that no process is writing any more as failed, and delete the events of old ones."""
+    """Mark answers without a living writer as failed, and delete events of old answers."""
     interrupted = Answer.objects.interrupted()
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # Its process died before it could save the text.
+        # Its process died before it saved the text.
         text = text_of(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()

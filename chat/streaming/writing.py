@@ -1,8 +1,7 @@
-"""The answers that this process writes: their leases, published events, heartbeats and endings.
+"""Writes answers in this process: leases, events, heartbeats and endings.
 
-Events reach readers in the same process at once. They and the heartbeats are stored a few times a second, for all
-answers together: one statement for a hundred answers, not a hundred statements. Whatever happens, the last event is
-true and is stored before it is shown.
+Readers in the same process get events at once. Events and heartbeats are stored a few times per second, in one
+statement for all answers. The last event is always true, and is stored before it is shown.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ from retrieval.types import SearchFilters, SearchMethod
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-# How long an answer goes on being written for a reader who may come back.
+# Writing continues this long for a reader who may reconnect.
 UNFOLLOWED_SECONDS = 5.0
-# The same for a caller who cannot come back: the next round ends the work.
+# Writing continues this long for a caller who cannot reconnect: the next round stops it.
 GONE_SECONDS = 0.2
-# Waits between the attempts to save a finished answer.
+# Pauses between attempts to save a finished answer.
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
-# For finding an earlier answer that serves again.
+# Time limit for finding a reusable answer.
 LOOK_UP_SECONDS = 2.0
 
 _RENEW = (
@@ -61,11 +60,8 @@ _RENEW = (
 _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
 
-# Its beginning ------------------------------------------------------------------------------------------------------
-
-
 def acquire(answer_id: uuid.UUID) -> Run | None:
-    """Return the run of an answer that waits or whose writer is dead, or None if there is no such answer."""
+    """Lease an answer that waits or whose writer is dead, and return its run; None if there is none."""
     answer = Answer.objects.acquire(answer_id)
     if answer is None:
         return None
@@ -83,15 +79,12 @@ def start(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watch = _WATCHES.get(run.loop)
     if watch is None or watch.done():
-        # In no context: it works for all answers, not for the request that happened to begin the first one.
+        # An empty context, because the task works for all answers, not for the request that starts it.
         _WATCHES[run.loop] = run.loop.create_task(_watch(run.loop), name="heartbeat of answers", context=Context())
 
 
-# Its events ---------------------------------------------------------------------------------------------------------
-
-
 async def _write(run: Run) -> None:
-    """Publish the answer's events, then save its outcome and publish that."""
+    """Publish the answer's events, then save and publish its outcome."""
     run.outcome = Failed(str(BROKEN))
     started = time.perf_counter()
     try:
@@ -124,7 +117,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
+    # Shielded, because a server that shuts down cancels all tasks, and the outcome must still be saved.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -134,7 +127,7 @@ def _so_far(run: Run, notice: str) -> Completed:
 
 
 async def _publish(run: Run, started: float) -> None:
-    """Publish the events except the last one, and record their content in the run."""
+    """Publish the events except the last, and record their content in the run."""
     async with aclosing(_generate_events(run)) as events:
         async for event in events:
             milliseconds = (time.perf_counter() - started) * 1000
@@ -142,11 +135,11 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # In a thread: it looks for instructions in the sources, which takes milliseconds.
+                    # In a thread, because it searches the sources for instructions, which takes milliseconds.
                     run.tell("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
-                    # The last token's time counts: what follows is checking.
+                    # The last token's time counts; checking follows.
                     run.timings_ms["written"] = milliseconds
                     run.tell("token", payloads.token(event.text, event.markers))
                 case Withdrawn():
@@ -197,7 +190,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """As `answer_cache.look_up`; a database error is left for the search to report."""
+    """Look up a reusable answer; after a database error there is none, and the search reports the error."""
     try:
         with statements_within(LOOK_UP_SECONDS):
             return answer_cache.look_up(run.answer, run.filters, run.history, writer)
@@ -208,18 +201,16 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
         return "", None
 
 
-# Its turn -----------------------------------------------------------------------------------------------------------
-
-
 @asynccontextmanager
 async def _turn(run: Run) -> AsyncGenerator[None, None]:
-    """A context that is entered at the run's turn. While it waits, it publishes `queued` with its place whenever that
-    changes, and with 0 at the end of the wait.
+    """Run with a place among the answers being written, after waiting for the run's turn.
+
+    While it waits, it publishes `queued` at each change of its position, and with 0 at the end of the wait.
     """
     changed = asyncio.Event()
 
     def wake() -> None:
-        # A loop that is closed has nobody who waits.
+        # A closed loop has no waiting tasks.
         with contextlib.suppress(RuntimeError):
             run.loop.call_soon_threadsafe(changed.set)
 
@@ -247,16 +238,13 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
         ADMISSION.leave(run.answer.pk)
 
 
-# Its end ------------------------------------------------------------------------------------------------------------
-
-
 async def _end(run: Run) -> None:
     last = run.next_event("failed", {"message": str(BROKEN)})
     owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage if run.draft is not None else None
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
+                # Counted before saving, because the model was paid even if the answer was deleted or taken over.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save, run)
@@ -267,7 +255,7 @@ async def _end(run: Run) -> None:
             break
         except Exception as error:
             last.payload = saving.unsaved(error)
-            # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
+            # The text must survive a database restart, or a cited passage deleted meanwhile.
             logger.exception("Answer %s could not be saved.", run.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
@@ -278,8 +266,9 @@ async def _end(run: Run) -> None:
 
 
 async def leave_to_others(seconds: float) -> None:
-    """Give up the answers of this loop, which is ending: their next readers begin them anew in another process. Answers
-    being saved have a few seconds to finish.
+    """Give up this loop's answers before it ends; their next readers begin them again in another process.
+
+    Answers being saved have a few seconds to finish.
     """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]
@@ -291,7 +280,7 @@ async def leave_to_others(seconds: float) -> None:
 
 
 async def _hand_over(run: Run) -> None:
-    """Let the next reader, in another process, begin the answer again at once."""
+    """Release the lease, so that the next reader in another process begins the answer again at once."""
     try:
         await in_database(run.answer.hand_over)
     except Exception:
@@ -302,24 +291,22 @@ async def _hand_over(run: Run) -> None:
 
 
 def _close(run: Run) -> None:
-    """Forget a run that was cancelled before its first step: nothing else would end it."""
+    """Forget a run that was cancelled before its first step."""
     if not run.ending:
         run.tell("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 
 def _forget(run: Run) -> None:
-    """Forget the run, but not another loop's newer run of the same answer, begun when this one was taken for dead."""
+    """Forget the run, unless another loop began a newer run of the answer."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]
 
 
-# The heartbeat of all -----------------------------------------------------------------------------------------------
-
-
 async def _watch(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats while the loop has runs; cancel each that was stopped, lost its lease, or has no
-    reader left.
+    """Store events and heartbeats while the loop has runs.
+
+    Cancel each run that was stopped, lost its lease, or has no reader left.
     """
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
@@ -330,7 +317,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store, snapshots)
         except Exception:
-            # The database is away: the generations go on, and the next round tries again.
+            # The database does not respond: the writing continues, and the next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for run in snapshots:
@@ -339,7 +326,6 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _is_abandoned(run: Run) -> bool:
-    """Whether nobody in this process reads it any more."""
     now = time.monotonic()
     if run.readers or run.may_return:
         return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
@@ -347,8 +333,9 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Write each run's events up to the given number, while it continues; returns whether a reader in another process
-    follows, for each run whose lease is valid.
+    """Store each run's events up to the given number.
+
+    Return, for each run whose lease is valid, whether a reader in another process follows.
     """
     if not snapshots:
         return {}
@@ -358,7 +345,7 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
         if len(snapshots) == 1:
             raise
         logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
-    # What is wrong with one must not stop the others.
+    # An error in one run must not stop the others.
     followed: dict[Run, bool] = {}
     for run, upto in snapshots.items():
         try:

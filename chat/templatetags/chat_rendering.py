@@ -17,7 +17,7 @@ from chat.pages.turns import ShownTurn
 
 register = template.Library()
 
-# The pattern is a group, because `re.split` then returns the words too.
+# A group, because `re.split` then returns the words too.
 _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 
@@ -46,6 +46,5 @@ def _bold(piece: str, asked: set[str]) -> str:
 
 @register.simple_tag(takes_context=True)
 def shared_address(context: dict[str, Any], conversation: Conversation) -> str:
-    """The whole address of a shared conversation's page, to be sent to others."""
     address: str = context["request"].build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
     return address

@@ -1,4 +1,4 @@
-"""Say why a user may or may not read a collection or a document, for admin pages."""
+"""Explains on admin pages why a user may or may not read a collection or a document."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from retrieval.models.narrowing import readers_for
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Whether it is seen, as the queries decide, and the rule in a sentence. ``remark`` is what else keeps it from
-    being found; empty for nothing."""
+    """A decision by the queries, with its rule in a sentence.
+
+    ``remark`` is another reason why it is not found, or empty.
+    """
 
     is_seen: bool
     rule: str
@@ -25,7 +27,7 @@ class Reason:
 
 
 def why_collection(user: Any, collection: Collection) -> Reason:
-    """Whether ``user`` (nobody's for a visitor) may ask the collection, and by which rule."""
+    """Return whether ``user`` (anonymous for a visitor) may ask the collection, and by which rule."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
@@ -67,7 +69,7 @@ def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
 
 
 def why_document(user: Any, document: Document) -> Reason:
-    """As :func:`why_collection`, for a document."""
+    """Return whether ``user`` may read the document, and by which rule."""
     found = why_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark

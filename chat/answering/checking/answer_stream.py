@@ -170,7 +170,6 @@ class AnswerStream:
             if shared in self._rules and shared not in self._known_letters:
                 raise AnswerWithheld("prompt")
 
-
     def _find_begin(self, *, is_end: bool) -> bool:
         """Return whether the offset is decided at which the shown text begins."""
         if self._begin is not None:
@@ -203,7 +202,6 @@ class AnswerStream:
     def _is_repeated(self, text: str) -> bool:
         plain = _without_markers(text)
         return any(earlier.startswith(plain) for earlier in self._earlier)
-
 
     def _advance(self, *, is_end: bool) -> str:
         if is_end:
@@ -312,7 +310,6 @@ class AnswerStream:
     def _add(self, base: int, start: int, end: int, text: str) -> None:
         if text or end > start:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
-
 
     def _show(self, end: int, *, is_end: bool) -> str:
         """Return the shown text up to ``end``, or up to an earlier offset if the text may still change."""

@@ -57,8 +57,6 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
     )
 
 
-
-
 def _cite(
     marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
 ) -> VerifiedCitation:
@@ -105,8 +103,6 @@ def _find_code(statement: str, content: str) -> tuple[int, int] | None:
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
     return found.span() if found else None
-
-
 
 
 def evidence_of(source: ContextSource) -> EvidencePassage:

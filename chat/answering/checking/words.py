@@ -114,7 +114,6 @@ def stem_weight(holders: int, texts: int) -> float:
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
-
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:([.,])\d{3})(?:\1\d{3})*")
@@ -169,7 +168,6 @@ def _without_idle_zeros(number: str) -> str:
     whole, _, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole.lstrip('0') or '0'}{'.' if fraction else ''}{fraction}"
-
 
 
 _NEGATIONS = frozenset(
