@@ -32,7 +32,7 @@ from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Admin pages that show users' questions. Each view is recorded in the audit log."""
+    """Admin pages that show users' questions. Each view is audited."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -56,7 +56,7 @@ class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """A read-only inline whose table takes the keyboard focus, so that a wide table can be scrolled."""
+    """A read-only inline that can be scrolled with the keyboard."""
 
     template = "admin/chat/read_only_inline.html"
     extra = 0
@@ -76,7 +76,6 @@ class CitationInline(ReadOnlyInline):
 
     @admin.display(description=_("document"))
     def passage(self, citation: Citation) -> SafeString | str:
-        """Return a link to the quoted words, or the title alone if the document was deleted."""
         address = passage_url(citation.document_id, citation.start, citation.end)
         return (
             format_html('<a href="{}">{}</a>', address, citation.document_title) if address else citation.document_title
@@ -135,7 +134,6 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         answers = rights.open_to(request.user, super().get_queryset(request))
         match = request.resolver_match
         if match is not None and match.url_name == "chat_answer_changelist":
-            # The traces of a whole page would be megabytes.
             return answers.defer("trace", "sources", "text", "alternatives", "choices")
         return answers
 

@@ -1,6 +1,6 @@
-"""Counts a user's questions, tokens and cost of today against a budget. Visitors have rate limits instead.
+"""Counts a user's questions, tokens and cost of today; visitors have rate limits instead.
 
-Questions beyond the limit are rejected. If the limit of tokens or cost is reached, answers are extractive.
+Questions beyond the limit are rejected. Beyond the limits of a model, answers are extractive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from retrieval.api.throttling import CountedTogether
 if TYPE_CHECKING:
     from chat.types import Usage
 
-# The remaining budget is shown for the last 3 questions, and from 80 % of use.
+# Thresholds from which the remaining budget is shown.
 TOLD_FROM = 3
 TOLD_PERCENT = 80
 _COUNTS_KEPT = timedelta(days=7)
@@ -36,7 +36,6 @@ _SPEND = """
     ON CONFLICT (user_id, day) DO UPDATE SET number = counted.number + 1 WHERE counted.number < %s
     RETURNING number
 """
-# An account deleted meanwhile is skipped.
 _COUNT_USE = """
     INSERT INTO chat_questioncount AS counted (user_id, day, number, tokens, cost)
     SELECT id, %s, 0, %s, %s FROM auth_user WHERE id = %s
@@ -54,7 +53,6 @@ class Share:
 
     @property
     def percent(self) -> int:
-        """The used part in percent, rounded down; at most 100."""
         return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
@@ -76,7 +74,6 @@ class Budget:
 
     @property
     def few_questions(self) -> int | None:
-        """The number of questions left if it is small, else None."""
         if self.questions is None:
             return None
         left = int(max(Decimal(0), self.questions.limit - self.questions.used))
@@ -84,13 +81,12 @@ class Budget:
 
     @property
     def model(self) -> Share | None:
-        """Tokens or cost, whichever is nearer to its limit."""
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: share.percent, default=None)
 
 
 def budget_of(user: AnyUser | None) -> Budget | None:
-    """Return the user's budget of today; None for visitors and for users without limits."""
+    """Return the user's budget of today; None without limits."""
     limits = _limits_of(user)
     if user is None or user.pk is None or limits == (None, None, None):
         return None
@@ -118,13 +114,12 @@ def spend_question(user: AnyUser) -> None:
 
 
 def may_use_model(user: AnyUser | None) -> bool:
-    """Return whether a language model may be used for the user. Unfinished answers are not counted yet."""
+    """Return whether the user may use a language model; unfinished answers are not counted."""
     budget = budget_of(user)
     return budget is None or budget.model is None or not budget.model.is_spent
 
 
 def count_use(user_pk: int, usage: Usage) -> None:
-    """Count the tokens and cost of an answer, even if it failed."""
     tokens = usage.prompt_tokens + usage.completion_tokens
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])
@@ -135,7 +130,6 @@ def forget_old_counts() -> None:
 
 
 def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
-    """Return the limits of questions, tokens and cost per day; None means no limit."""
     if user is None or not user.is_authenticated:
         return (None, None, None)
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
@@ -152,7 +146,7 @@ def _seconds_to_tomorrow() -> int:
 
 
 class QuestionThrottle(CountedTogether):
-    """A throttle that counts by user, or by a visitor's address, under the same key as the API's throttle."""
+    """A throttle that shares its count with the API's."""
 
     scope = "ask"
 

@@ -6,7 +6,7 @@ from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):
-    """The question is invalid. The message is for the asker; ``field`` is the wrong input."""
+    """The question is invalid; the message is for the asker."""
 
     def __init__(self, message: str, field: str = "question") -> None:
         super().__init__(message)
@@ -14,7 +14,7 @@ class InvalidQuestion(Exception):
 
 
 class AskLater(Exception):
-    """The question is rejected for now. The message is for the asker, and the response has `Retry-After`."""
+    """The question is rejected for now; the message is for the asker."""
 
     status: int
 
@@ -30,21 +30,21 @@ class SiteBusy(AskLater):
 
 
 class BudgetSpent(AskLater):
-    """The caller's budget of questions or rate limit is reached."""
+    """The caller's budget or rate limit is reached."""
 
     status = 429
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question. This is not an error: the answer says so."""
+    """The sources do not answer the question, and the answer says so."""
 
 
 class TablesUnavailable(Exception):
-    """The tables cannot be queried now. The message is for the model, which answers without them."""
+    """The tables cannot be queried now; the message is for the model."""
 
 
 class AnswerWithheld(ModelFailed):
-    """The model repeated confidential text. ``reason`` is `prompt` (the rules) or `function`."""
+    """The model repeated confidential text: `prompt` (the rules) or `function`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

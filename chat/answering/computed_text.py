@@ -46,16 +46,16 @@ _PHRASES = {
 
 
 def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """Render the answer in the question's ``language`` if the site has it, else in English.
+    """Render the result in ``language`` if the site has it, else in English.
 
-    ``marker_of`` returns the marker of a row's source, or an empty text.
+    ``marker_of`` returns a row's marker or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         return "\n".join(_Writer(result, marker_of).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """Render the cell as in the document, with its unit; a share below 1 also as a percentage."""
+    """Render the cell with its unit; a share below 1 also as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")
@@ -89,7 +89,6 @@ class _Writer:
             case Operation.COMPARE:
                 return [self._compare()]
             case Operation.MOST | Operation.LEAST:
-                # A question for the highest value itself needs no row's name.
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
                 return [self._sentence(phrase, ends=True)]
         return self._look_up()
@@ -120,14 +119,12 @@ class _Writer:
         return [self._sentence(phrase), *self._table()]
 
     def _record(self, row: ResultRow) -> str:
-        """Return one row as text; cells that the question asks for come first, each on its own line."""
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
         shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
         asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
         return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
 
     def _compare(self) -> str:
-        """Return the sentence that compares two rows; the row in question comes first."""
         (first, second), target = self._result.rows[:2], self._result.targets[0]
         numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
@@ -142,7 +139,6 @@ class _Writer:
         return f"{text}."
 
     def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
-        """Return the sentence, with the first row's marker at its end, or with a colon before a table."""
         result = self._result
         known: dict[str, object] = {
             "matched": result.matched,
@@ -184,7 +180,6 @@ class _Writer:
         return lines
 
     def _varying_columns(self) -> list[int]:
-        """Return the columns that the question asks for, and columns whose values differ from row to row."""
         result = self._result
         return [
             at
@@ -206,7 +201,6 @@ class _Writer:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
-        """Return whether the column's name indicates shares and all its cells are between 0 and 1."""
         if not _SHARES & set(words_of_name(self._result.columns[at])):
             return False
         numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]
@@ -218,5 +212,4 @@ class _Writer:
 
 
 def _escape(text: str) -> str:
-    """Escape the characters that Markdown would interpret."""
     return _MARKS.sub(lambda mark: f"\\{mark.group()}", text)

@@ -1,9 +1,8 @@
-"""Estimates whether the sources answer a question, and finds their closest sentences, items and rows.
+"""Estimates whether the sources answer a question.
 
 A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
-1958) on three numbers: the closeness in meaning of the closest passage, the share of the question's words in a passage
-(rare words count more), and whether no document contains a name in the question. The lead of the best passage over the
-next added no accuracy. docs/quality.md reports errors on other questions.
+1958) on the closeness of the closest passage, the share of the question's words in a passage, and names that no
+document contains. The lead of the best passage added no accuracy. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -38,26 +37,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# Without `unknown_name`, 94 of 392 questions about missing subjects were answered; with it, 66. Of 419 answerable
-# questions, 394 and 392 were answered.
+# `unknown_name` reduced answers to 392 questions about missing subjects from 94 to 66, to 419 answerable ones from 394
+# to 392.
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# A passage in another language than the question shares no words with it, and has lower closeness. A closeness below
-# 0.25 have 37 % of 150 English questions about Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150
-# Dutch questions about English paragraphs (93 % of 450).
+# Passages in another language share no words with the question. Below 0.25 are 37 % of 150 English questions about
+# Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150 Dutch ones about English (93 % of 450).
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
-# Used if the embedder fails, or has no calibration.
+# Used if no embedding or no calibration is available.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-# Below this probability, the closest passages are shown as results, not as an answer.
+# Below this probability, the closest passages are results, not an answer.
 ANSWERABLE = 0.6
-# A passage must contain half of the question's words if no embedding was compared.
+# A passage must contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
-# Below this probability, the language model is not called.
+# Below this probability, no language model is called.
 HOPELESS = 0.1
-# Below this probability, only titles are shown. On 40 questions without an answer, 7 of 8 about other subjects are
-# below, and 1 of 32 near misses.
+# Below this probability, only titles are shown: of 40 questions without an answer, 7 of 8 about other subjects, 1 of 32
+# near misses.
 NEAR = 0.2
-# At most this many units are compared by vectors, if none contains a word of the question.
+# Units compared by vectors if none contains a word of the question.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
@@ -80,11 +78,10 @@ _CALENDAR = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The estimated ``probability`` that the sources answer the question, in [0, 1], and its ``features``.
+    """The estimated ``probability`` that the sources answer the question, in [0, 1].
 
-    ``by_words``: only words were compared, because the embedder failed or has no calibration. ``closeness`` maps a
-    source's marker to the closeness of its best passage; empty if ``by_words``. ``alone`` and ``near`` are markers of
-    sources whose best passage by itself reaches ANSWERABLE or NEAR.
+    ``by_words``: no embeddings were compared. ``closeness`` is keyed by marker. ``alone`` and ``near`` are markers of
+    sources that reach ANSWERABLE or NEAR by themselves.
     """
 
     probability: float
@@ -100,12 +97,12 @@ class Evidence:
 
     @property
     def is_near(self) -> bool:
-        """True if passages are shown although the question is not answered, or if only words were compared."""
+        """True if passages are shown without an answer."""
         return self.by_words or self.probability >= NEAR
 
     @property
     def is_hopeless(self) -> bool:
-        """True if not even a language model could answer from the sources.
+        """True if a language model is not worth asking.
 
         False if only words were compared: the documents may use other words, or another language.
         """
@@ -113,7 +110,6 @@ class Evidence:
 
 
 def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
-    """Estimate the evidence in the sources; the probability is 0 without sources."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -133,7 +129,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # A passage in another language counts only if it is closer than every passable passage in the question's language.
+    # A passage in another language must be closer than every passable one in the question's.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
@@ -154,7 +150,6 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
 
 
 def _answerable(features: Mapping[str, float]) -> float:
-    """Return the higher probability of both weightings, if a passage is in another language."""
     probability = _probability(features, WEIGHTS)
     if "foreign_closeness" in features:
         probability = max(probability, _probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
@@ -176,11 +171,10 @@ def _is_given(candidate: Candidate | None) -> bool:
 
 
 def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
-    """Return the question's names and abbreviations that no searched document contains, even in a similar spelling.
+    """Return the question's names that no searched document contains, even in a similar spelling.
 
-    In an English or Dutch question, a name is a word with a capital that does not begin a sentence. In other languages,
-    and if all ``sources`` are in another language than the question, it is a word with a capital inside, such as WiFi.
-    Days, months, contractions and names outside the clause that asks are ignored.
+    In English or Dutch, a name has a capital and does not begin a sentence; otherwise, and if all sources are foreign,
+    it has a capital inside, such as WiFi. Days, months and contractions are not names.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
@@ -192,7 +186,7 @@ def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[
 
 
 def _asking_clause(question: str) -> tuple[int, int]:
-    """Return start and end of the last clause that asks, without a form of address or a remark around it."""
+    """Return the span of the last clause that asks."""
     sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
     asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
     start, end = (asking or sentences or [(0, len(question))])[-1]
@@ -218,7 +212,6 @@ def _cosine(candidate: Candidate) -> float | None:
 
 
 def _coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
-    """Return the share of the question's words that a passage contains, 0 to 1; rare words count more."""
     if candidate is not None and candidate.word_share is not None:
         return candidate.word_share
     asked = stems(question)
@@ -227,25 +220,23 @@ def _coverage(question: str, source: ContextSource, candidate: Candidate | None)
 
 
 def places(source: ContextSource) -> list[QuotableUnit]:
-    """Return the units of the source's best passage that can be quoted; none from a table of contents."""
+    """Return the quotable units of the source's best passage."""
     best = source.block.best
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
 def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit of the source's best passage that is closest to the question; None without units.
+    """Return the closest unit of the source's best passage; None without units.
 
-    A unit is a sentence, an item, a row or a piece of code. The closest unit contains most of the question's words,
-    weighted by rarity; ties within a block are broken by shared sequences of four letters. This finds the answer's
-    sentence as often as sentence vectors do (docs/quality.md) without encoding. If no unit contains a word of the
-    question, as in another language, vectors decide. The first unit is returned if ``by_meaning`` is false or the
-    embedder fails (logged).
+    The unit with most of the question's words wins, weighted by rarity, then by shared sequences of four letters: this
+    is as accurate as sentence vectors (docs/quality.md). Vectors decide if no unit shares a word, as in another
+    language, except with ``by_meaning=False`` or a failing embedder (logged).
     """
     return nearest_of(question, places(source), by_meaning=by_meaning)
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit closest to the question, as in :func:`nearest_unit`; None without units."""
+    """Return the unit closest to the question (see :func:`nearest_unit`)."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
@@ -253,7 +244,7 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # The opening of a section is about its heading, so the first of several blocks with the same words is chosen.
+        # A section's opening is about its heading, so the first block wins.
         asked = _stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _stretches(strip_markup(unit.text, all_links=True))).total())
@@ -269,6 +260,5 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
 
 
 def _stretches(text: str) -> Counter[str]:
-    """Count all sequences of four letters, blanks between words included."""
     plain = f" {' '.join(_WORD.findall(text.lower()))} "
     return Counter(plain[at : at + 4] for at in range(len(plain) - 3))

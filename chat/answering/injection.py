@@ -1,10 +1,8 @@
 """Recognises by rules questions that try to instruct the site. PURE.
 
-The rules look for features of such attempts ("Ignore your instructions"): they cancel or ask for instructions, assign a
-role, dictate words, forbid the documents, or contain role markup of prompts. The rules are narrow: a question that only
-mentions prompts or acting passes. Languages are English, Dutch and German, in which attacks are often written. The
+The rules are narrow: a question that only mentions prompts or acting passes. Attacks are often written in German. The
 rules find 142 of 203 public attempts (deepset/prompt-injections), and none of its 343 ordinary questions. Rules for
-disguises (base64, spaced letters) and for further orders found only two more, and were removed.
+disguises (base64, spaced letters) found only two more.
 """
 
 from __future__ import annotations
@@ -130,6 +128,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """Return the name of the first rule that finds an instruction to the site; empty for a question."""
+    """Return the name of the matching rule; empty for a question."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

@@ -1,4 +1,4 @@
-"""Tries once per model and server whether a language model calls functions correctly, and stores the result.
+"""Tries once per model and server whether a language model calls functions correctly.
 
 Small models write calls as their answer, or call although the sources answer. Only models that pass are offered tables.
 """
@@ -47,7 +47,7 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The result of a short question over two passages; a field is None if the ``error`` came first."""
+    """The result of a trial question; fields are None after an ``error``."""
 
     text: str = ""
     first_seconds: float | None = None
@@ -58,7 +58,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, and store whether it calls functions correctly. This takes as long as four short answers."""
+    """Try the model now, as long as four short answers take."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_client(model), tried)
@@ -69,7 +69,6 @@ def try_out(model: LanguageModel) -> Tried:
 
 
 async def _answer(client: CompletionClient, tried: Tried) -> None:
-    """Ask the model and record its answer in ``tried``. Raises: ModelFailed."""
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
@@ -88,15 +87,12 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 
 def uses_functions(name: str) -> bool:
-    """Return whether the language model of this name passed its trial.
-
-    An untried model's trial starts in the background; until it passes, the result is False.
-    """
+    """Return whether the model passed its trial; an untried model's trial starts in the background."""
     model = writers.language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A killed worker does not finish its trial, so the trial is started again.
+    # A killed worker left the trial unfinished.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())
@@ -105,10 +101,7 @@ def uses_functions(name: str) -> bool:
 
 
 def try_model(model: LanguageModel) -> bool:
-    """Return whether the model calls functions correctly, tried now, and store the result.
-
-    If the server fails, no result is stored, and the next question repeats the trial. Raises: ModelFailed.
-    """
+    """Try whether the model calls functions correctly, and store the result. Raises: ModelFailed."""
     trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
         passed = async_to_sync(_calls_rightly)(_client(model))
@@ -123,7 +116,6 @@ def try_model(model: LanguageModel) -> bool:
 
 
 def _client(model: LanguageModel) -> CompletionClient:
-    """Return a client for the model. Raises: ModelFailed if the model's key cannot be decrypted."""
     try:
         return CompletionClient(model.endpoint, TRIAL_SECONDS)
     except SecretUnreadable as error:
@@ -131,7 +123,6 @@ def _client(model: LanguageModel) -> CompletionClient:
 
 
 async def _calls_rightly(client: CompletionClient) -> bool:
-    """Return whether the model queries a table, uses the result, and makes no call if the source answers."""
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TABLE}]
     said, calls = await _complete(client, messages)
     try:
@@ -155,7 +146,6 @@ async def _calls_rightly(client: CompletionClient) -> bool:
 
 
 async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
-    """Return the model's answer text and its calls. Raises: ModelFailed."""
     calls, machinery, said = CallsOfRound(), MachineryStream(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:

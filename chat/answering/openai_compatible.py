@@ -1,4 +1,4 @@
-"""Writes answers with a language model over OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
+"""Writes answers over OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# Share of a question's time, and its maximum in seconds, reserved for checking the answer or for the extractive
-# fallback.
+# Part of a question's time that is reserved for checking, or for the extractive fallback.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# No tokenizer puts more characters into a token, except runs of blanks. Longer answers than this allows are cut off.
+# Tokenizers make shorter tokens, except of blanks; a longer answer is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -46,8 +45,8 @@ _NOTHING = Usage(0, 0)
 class AnswerLimits:
     """Limits of one answer.
 
-    ``silence_seconds`` limits the wait for each piece from the model, ``total_seconds`` the whole answer with all
-    attempts. ``context_tokens`` limits prompt and answer together, ``prompt_tokens`` the prompt.
+    ``silence_seconds`` is per piece from the model, ``total_seconds`` for all attempts. ``context_tokens`` covers
+    prompt and answer.
     """
 
     silence_seconds: float = 60.0
@@ -57,10 +56,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return the tokens left for the prompt after the answer and ``taken_tokens``.
-
-        In a small context, the answer gets at most half.
-        """
+        """Return the tokens left for the prompt; the answer gets at most half of a small context."""
         answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
@@ -68,9 +64,8 @@ class AnswerLimits:
 class OpenAICompatibleGenerator:
     """A language model that writes answers from numbered sources.
 
-    ``name`` is the model's name in answers; by default the server's name for it. ``prices`` are per million tokens of
-    prompt and of completion. If ``may_refuse``, the prompt says how to reply that the sources do not answer. Raises:
-    ImproperModel if no request can be made to the endpoint.
+    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse``, the prompt offers NO_ANSWER.
+    Raises: ImproperModel.
     """
 
     def __init__(
@@ -93,8 +88,8 @@ class OpenAICompatibleGenerator:
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
         """Yield the shown text of the answer in pieces, and update the draft.
 
-        After Withdrawn the text begins again. ``history`` is ordered oldest first. The model may query ``tables``.
-        Closing the iterator stops the work. Raises: NoAnswer, ModelFailed, AnswerWithheld.
+        After Withdrawn the text begins again. ``history`` is ordered oldest first. Raises: NoAnswer, ModelFailed,
+        AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.known.refused:
@@ -155,15 +150,13 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text; None if all text before it was a thought.
+        """Yield the model's text; None if all text before was a thought.
 
-        After calls, the model is asked a second time with their results and without functions. Limits of time and
-        tokens apply to both rounds together.
+        After calls, a second round without functions has their results; the limits cover both.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
         while True:
-            # The text before a call is a separate paragraph.
             gap = "\n\n" if said else ""
             async with aclosing(self._round(messages, known, draft, ends_at, spent, calls)) as pieces:
                 async for piece in pieces:
@@ -176,7 +169,6 @@ class OpenAICompatibleGenerator:
             spent, calls = draft.usage or _NOTHING, None
 
     def _end(self) -> float:
-        """Return the monotonic time by which the model must finish, so that time for checking is left."""
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
@@ -189,10 +181,9 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's reply without thoughts and calls in its text, unless a ``known`` text contains them.
+        """Yield the model's reply without thoughts and calls, unless they are ``known`` texts.
 
-        None withdraws the text before it. ``draft`` records the tokens, including those ``spent`` before, and how the
-        reply ended. Functions are offered if ``calls`` are collected.
+        None withdraws the text before it. ``spent`` are the tokens of earlier rounds.
         """
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
@@ -235,7 +226,7 @@ class OpenAICompatibleGenerator:
                         yield said[:characters_left]
                     characters_left -= len(said)
                     if characters_left < 0:
-                        # The server ignores max_tokens, so the rest is not read.
+                        # The server ignored max_tokens.
                         draft.cut_off = True
                         break
                 else:
@@ -248,7 +239,7 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # Set for a stopped answer too, so that the next answer is withheld from its beginning.
+            # Set for stopped answers too: the next answer is withheld from its beginning.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 
@@ -261,7 +252,6 @@ class OpenAICompatibleGenerator:
 
 
 def _token(output: AnswerStream, text: str) -> AnswerToken:
-    """Return the last shown piece with its markers."""
     begin = output.shown_length - len(text)
     return AnswerToken(text, tuple(marker.moved(-begin) for marker in output.markers if marker.start >= begin))
 

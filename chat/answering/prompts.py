@@ -1,4 +1,4 @@
-"""Composes the prompt of a language model. PROMPT_VERSION is stored with every answer that a model wrote."""
+"""Composes prompts; PROMPT_VERSION is stored with every answer of a model."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from retrieval.types import Turn
 
 PROMPT_VERSION = 9
-# The model's whole reply if the sources do not contain the answer.
+# The model's reply if the sources do not answer.
 NO_ANSWER = "NO_ANSWER"
-# Turns, and characters of each answer, that the prompt repeats: the conversation only explains the question.
+# Parts of the conversation in the prompt, which only explain the question.
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# Share of the sources' budget for the best source with the text around it. The answer is then in the sources for 52 of
-# 66 questions with 750 tokens, 55 with 1,500, and 63 with 6,000 (ADR 48).
+# Share of the budget for the best source with the text around it. The sources contain the answer for 52 of 66 questions
+# with 750 tokens, 55 with 1,500, 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up is appended to the previous turn, which the server's prompt cache contains. The new part gets
-# CONTINUED_SHARE of the budget, and all parts together at most MOST_BUDGETS budgets (ADR 48).
+# A follow-up continues the cached previous prompt, with this share of the budget, and at most MOST_BUDGETS in total
+# (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -53,10 +53,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages with the markers of the sources in them.
-
-    ``left_out`` are the markers of sources that did not fit, in order; ``tokens`` is an estimate.
-    """
+    """Chat messages with the markers of the sources in them, and of those ``left_out``."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -65,7 +62,7 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The rules that the model must not repeat, without the curators' instructions, which it may quote."""
+        """The confidential rules. Curators' instructions may be quoted."""
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -80,13 +77,11 @@ def compose(
     may_refuse: bool = False,
     instructions: str = "",
 ) -> Prompt:
-    """Return the prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
+    """Return the prompt for a question, of at most ``budget_tokens`` (estimated).
 
-    ``history`` is ordered oldest first. The model may query ``tables``. The best source is quoted with the text around
-    its passage, the others with their passages and more text if it fits. Sources that do not fit are left out, except
-    the best, which is cut. A follow-up continues the previous ``dialogue``, which does not count. If ``may_refuse``,
-    the prompt says how to reply that the sources do not answer. The curators' ``instructions`` follow the rules, so
-    that a server's prompt cache serves all questions of a collection.
+    ``history`` is ordered oldest first. Sources are quoted with as much of the text around them as fits; others are
+    left out, except the best, which is cut. A continued dialogue does not count. ``instructions`` follow the rules, so
+    that prompt caches serve a whole collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -119,7 +114,6 @@ def compose(
 def _dialogue_to_continue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
-    """Return the messages of the previous turn; none if its rules differ or they are too long."""
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
@@ -137,12 +131,12 @@ def _ranked(sources: Sequence[ContextSource]) -> list[ContextSource]:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the tokens of a text for any tokenizer, rather too high than too low."""
+    """Estimate a text's tokens, rather too high than too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """Return the result of the model's query with the markers of its rows, cut to the room left."""
+    """Return a table's result for the model, cut to the room left."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
@@ -152,7 +146,6 @@ def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
 
 
 def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[int, str]:
-    """Return the quotations of the sources that fit, by marker; white space between them does not count."""
     ranked = _ranked(sources)
     spans: dict[int, tuple[int, int]] = {}
     quotations: dict[int, str] = {}
@@ -182,10 +175,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _grown(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """Extend the span line by line within the block while it fits; return it with its quotation.
+    """Extend the span by lines while it fits; return it with its quotation.
 
-    Every ``step_up``-th line is taken from above. With 0, lines below come first, so that prompts of different
-    questions about the same source begin the same.
+    Every ``step_up``-th line is from above. With 0, lines below come first, so that prompts about a source begin the
+    same.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -221,7 +214,7 @@ def _name_source(source: ContextSource) -> str:
 
 
 def _conversation(history: Sequence[Turn]) -> str:
-    """Return the last turns; markers are removed from answers, because they named other sources."""
+    """Return the last turns without markers, which named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
         lines.append(f"Asked: {_one_line(turn.question)}")
@@ -234,17 +227,13 @@ def _conversation(history: Sequence[Turn]) -> str:
 
 
 def _remembered(answer: str) -> str:
-    """Return the first whole sentences without markers and code; small models copy a text that is cut in the middle."""
+    """Return the first whole sentences, because small models copy a text that is cut."""
     text = _one_line(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]
 
 
 def _name(tables: Sequence[str]) -> str:
-    """Return the quoted names of tables.
-
-    They are text of documents, so the function's description does not contain them.
-    """
     if not tables:
         return ""
     told = _as_quotation("\n".join(map(_one_line, tables)))
@@ -252,7 +241,6 @@ def _name(tables: Sequence[str]) -> str:
 
 
 def _as_quotation(text: str) -> str:
-    """Return the text with ">" before each line; several blank lines become one."""
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
 

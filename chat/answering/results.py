@@ -1,4 +1,4 @@
-"""Orders a question's results, and decides how many of them and which part of each are shown."""
+"""Orders a question's results and cuts them for display."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
-# The maximum number of passages beside the first.
 MOST_ALTERNATIVES = 3
-# The lead of the first score over the second shows how sure the search is. With a lead of at least 1, a second passage
-# adds 1 of 29 answers, and a third none. From 0.5, a second and a third passage each add 1 of 22. Below, three passages
-# add 6 of 30. Measured on half of 81 questions about handbooks; the other half agrees.
+# Leads of the first score over the second. At 1, a second passage adds 1 of 29 answers and a third none; from 0.5 each
+# adds 1 of 22; below, three passages add 6 of 30 (half of 81 questions about handbooks; the other half agrees).
 SURE, NEARLY_SURE = 1.0, 0.5
-# If an excerpt shows a smaller share of its passage, the whole passage is the next card.
+# Below this share of the passage in an excerpt, the passage is the next card.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return how many passages are shown beside the first, from 1 to MOST_ALTERNATIVES.
+    """Return the number of passages beside the first.
 
-    Methods with smaller differences of scores, such as RRF, never count as sure.
+    Small differences of scores, as of RRF, never count as sure.
     """
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -57,7 +55,6 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
 
 
 def _headings_of(result: ContextSource) -> list[str]:
-    """Return the headings of the passage's sections; its path has only the top heading."""
     best = result.block.best
     return [each.heading for each in sections_of(result) if each.end > best.start and each.blocks[0].start < best.end]
 
@@ -65,15 +62,14 @@ def _headings_of(result: ContextSource) -> list[str]:
 def cut_results(
     question: str, results: Sequence[ContextSource], evidence: Evidence, *, is_answered: bool
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
-    """Yield the excerpt of each result, in order, with its unit closest to the question.
+    """Yield the excerpt of each result with its unit closest to the question.
 
-    If ``is_answered``, the first excerpt is the answer; the others are cards. A result is left out if it has no unit to
-    quote, or if an earlier excerpt shows its closest unit or all of its words, as for copies of a document.
+    If ``is_answered``, the first is the answer. Results without a unit, and copies of shown text, are left out.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Sentence vectors cost as much as the search, so they are computed only for the first passage.
+        # Sentence vectors cost as much as the search: only the first passage gets them.
         unit = nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
@@ -87,7 +83,7 @@ def cut_results(
 
 
 def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
-    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it; else None.
+    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it.
 
     On tuning questions, this card adds the answer more often than another passage does.
     """
@@ -101,7 +97,7 @@ def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
 
 
 def find_snippet(question: str, passage: Passage) -> str:
-    """Return the sentence of the passage with most of the question's words; the first if several are equal."""
+    """Return the passage's first sentence with most of the question's words."""
     text, asked = passage.content, stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)

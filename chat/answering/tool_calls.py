@@ -1,7 +1,7 @@
-"""Describes the one function that a model may call, and parses its calls. PURE.
+"""Describes the function that a model may call, and parses its calls. PURE.
 
-Servers differ. OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``.
-Ollama sends complete calls, in some versions all under index 0. LM Studio gives each piece a new id.
+OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``. Ollama sends
+complete calls, in some versions all under index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ ASK_TABLES: dict[str, Any] = {
         },
     },
 }
-# Calls of one round beyond this number are ignored.
 MOST_CALLS = 4
 LONGEST_QUESTION = 500
 LONGEST_ARGUMENTS = 2000
@@ -73,18 +72,17 @@ class Call:
         return " ".join(question.split())
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the call in a form that every server accepts: some reject calls that their own model wrote."""
+        """Return the call in a form that every server accepts."""
         known = self.arguments if _object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
 
 class CallsOfRound:
-    """The calls of one completion, collected from pieces; only the first :data:`MOST_CALLS` count."""
+    """The first calls of one completion, collected from pieces."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
-        # The call to which the next piece of an index belongs.
         self._open: dict[int, Call] = {}
 
     def __iter__(self) -> Iterator[Call]:

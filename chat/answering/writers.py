@@ -1,4 +1,4 @@
-"""Lists the language models that may write answers, and chooses the model of the next answer."""
+"""Chooses the language model of an answer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from core.users import groups_of, is_active, is_superuser
 
 
 def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """Return the language models that ``user`` may choose, by name, the default first; without a user, all models.
+    """Return the language models that ``user`` may choose, by name, the default first.
 
-    The model of OPENAI_BASE_URL and OPENAI_MODEL is included as an unsaved row.
+    Settings add an unsaved row. Without a user, all models are returned.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -40,16 +40,13 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
 
 
 def choosable_models(user: AnyUser) -> list[str]:
-    """Return the names that the user can choose between, the default first; empty for a single model."""
+    """Return the names to choose from, the default first; empty for a single model."""
     names = list(language_models(user))
     return names if len(names) > 1 else []
 
 
 def writer_for(user: AnyUser | None, wanted: str = "") -> str:
-    """Return the name of the user's writer: the ``wanted`` model, else the default, else EXTRACTIVE.
-
-    Raises: LookupError if the user may not choose the wanted model.
-    """
+    """Return the ``wanted`` model, else the user's default, else EXTRACTIVE. Raises: LookupError."""
     models = language_models(user)
     if wanted and wanted not in models:
         raise LookupError(wanted)
@@ -57,14 +54,13 @@ def writer_for(user: AnyUser | None, wanted: str = "") -> str:
 
 
 def writer_name() -> str:
-    """Return the default writer's name: the site's default model, or EXTRACTIVE."""
     return writer_for(None)
 
 
 def generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """Return the language model of this name (empty: the site's default); None if documents are quoted.
+    """Return the generator of this name (empty: the default); None for EXTRACTIVE.
 
-    Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
+    Raises: ModelFailed if the model was removed or its key is unreadable; ImproperlyConfigured.
     """
     name = name or writer_name()
     if name == EXTRACTIVE:
@@ -85,7 +81,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
 def _generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """Return a cached generator, because it remembers failures and the parameters that its server refuses."""
+    """Cached, because a generator remembers failures and refused parameters."""
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

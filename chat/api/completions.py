@@ -1,7 +1,6 @@
 """Serves OpenAI's chat completions from the site's own answers.
 
-A parameter that would change the meaning of the answer is refused. A parameter that only tunes a model is ignored, and
-the response names it.
+Parameters that would change an answer's meaning are refused; parameters that only tune a model are ignored.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from retrieval.types import Turn
 Payload = Mapping[str, Any]
 
 DONE = b"data: [DONE]\n\n"
-# The protocol cannot withdraw text, so this line separates withdrawn text from valid text.
+# The protocol cannot withdraw text; this line ends withdrawn text.
 WITHDRAWN = "\n\n---\n\n"
-# In characters. Each question is stored with its earlier messages, so longer messages are cut.
+# In characters; each question is stored with its earlier messages.
 LONGEST_TEXT = 4000
 MOST_TURNS = 10
 _CHARACTERS_PER_TOKEN = 4
@@ -54,7 +53,7 @@ _TEXT_QUESTION = "The question must be text: pictures, sound and files are not u
 _TEXT_ONLY = "This site answers in text only: leave this out."
 _NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
 
-# By parameter: the accepted values, which change nothing, and the message for other values.
+# Accepted values, and the error message for others.
 _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
     "tool_choice": (("none", "auto"), _NO_TOOLS),
@@ -69,7 +68,6 @@ _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "logprobs": ((False,), _NO_PROBABILITIES),
     "top_logprobs": ((0,), _NO_PROBABILITIES),
 }
-# Parameters of OpenAI, then of servers for open models. They have no effect.
 _IGNORED = frozenset(
     [
         *("frequency_penalty", "functions", "logit_bias", "max_completion_tokens", "max_tokens", "metadata"),
@@ -88,7 +86,7 @@ _IGNORED = frozenset(
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]})
 class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
-    """A text or a list of parts. A part of another type becomes None."""
+    """A text or a list of parts; parts of another type become None."""
 
     def to_internal_value(self, data: Any) -> list[str | None]:
         parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
@@ -101,7 +99,7 @@ class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
 
 
 class MessageSerializer(KnownFieldsOnly):
-    """A message. After validation, ``content`` is a text, or None if the message is not text only."""
+    """A message; ``content`` becomes None if it is not text only."""
 
     # Clients send these fields back with an answer.
     ignored_fields = frozenset(
@@ -118,7 +116,7 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question cannot be understood without its picture, but a reply can be understood without its thoughts.
+        # A question needs its picture, but a reply does not need its thoughts.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
@@ -130,7 +128,7 @@ class StreamOptionsSerializer(KnownFieldsOnly):
 
 
 class CompletionRequestSerializer(KnownFieldsOnly):
-    """A request. Validation adds ``question`` and ``history`` (the earlier turns, oldest first)."""
+    """A request, to which validation adds ``question`` and ``history``."""
 
     ignored_fields = _IGNORED | set(_REFUSED)
     model = TextField(
@@ -157,7 +155,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
             refused = {
                 name: [why]
                 for name, (harmless, why) in _REFUSED.items()
-                # The type is compared too, because True equals 1.
+                # True equals 1.
                 if (value := data.get(name)) is not None
                 and not any(value == one and type(value) is type(one) for one in harmless)
             }
@@ -168,9 +166,8 @@ class CompletionRequestSerializer(KnownFieldsOnly):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Split the messages into ``question`` and ``history``.
 
-        The caller's instructions are ignored. A question without a reply becomes a turn with an empty answer; a reply
-        before the first question, such as a greeting, is dropped. Earlier questions with pictures, and calls of tools,
-        are left out.
+        The caller's instructions, replies before the first question, earlier questions with pictures, and calls of
+        tools are left out.
         """
         spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
         if not spoken:
@@ -194,14 +191,12 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
 
     def list_ignored(self) -> list[str]:
-        """Return the names of the sent parameters that were ignored."""
         sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
         instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
         return [*(["messages.system"] if instructed else []), *sent]
 
 
 def _stored(text: str) -> str:
-    """Return the text cut, and without characters that the database cannot store."""
     printable = "".join(character for character in text if character != "\0" and not "\ud800" <= character <= "\udfff")
     return printable.strip()[:LONGEST_TEXT]
 
@@ -224,11 +219,7 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """The fields that all chunks of one completion share.
-
-    ``site`` is the site's address without a closing slash; ``ignored`` names the ignored parameters. If
-    ``lists_sources``, the text ends with a list of its sources.
-    """
+    """The fields that all chunks of one completion share; ``site`` has no closing slash."""
 
     id: str
     created: int
@@ -239,7 +230,7 @@ class ChatCompletion:
     lists_sources: bool = False
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Return the completion with the whole answer (in the form of chat.streaming.payloads.completed)."""
+        """Return the completion with an answer of chat.streaming.payloads.completed."""
         answer, sources = number_in_order(answer, sources, {})
         message = {"role": "assistant", "content": self.content(answer), "refusal": None, **self.cite(answer)}
         choice = {"index": 0, "message": message, "finish_reason": _ending(answer), "logprobs": None}
@@ -247,18 +238,18 @@ class ChatCompletion:
         return {**self._envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
 
     def content(self, answer: Payload) -> str:
-        """Return the text for programs that show only text: the answer, its notice, and perhaps its sources."""
+        """Return the answer, its notice and perhaps its sources as text."""
         cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
         return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
 
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
-        """Return a piece of the answer; ``beside`` are fields that OpenAI's protocol does not have."""
+        """Return a piece of the answer; ``beside`` are fields outside the protocol."""
         choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
         return {**self._envelope("chat.completion.chunk", [choice]), **beside}
 
     def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Return the used tokens; without a model they are estimated from the length of the texts."""
+        """Return the used tokens, estimated without a model."""
         counted = answer["usage"] or {
             "prompt_tokens": _tokens([self.question, *(source["content"] for source in sources)]),
             "completion_tokens": _tokens([whole_text(answer)]),
@@ -270,7 +261,7 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
     def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Return all fields that `ask` returns, and the sources.
+        """Return all fields that `ask` returns.
 
         `usage` and `choices` have other meanings in the protocol, and `sources` in Open WebUI.
         """
@@ -279,16 +270,12 @@ class ChatCompletion:
         return {**known, **own}
 
     def cite(self, answer: Payload) -> dict[str, Any]:
-        """Return the citations, and the first of each number as OpenAI's models cite web pages.
-
-        An annotation has the span of the marker in the text and the address of the cited words. The n-th annotation
-        belongs to number n.
-        """
+        """Return the citations, and annotations as for web pages: the n-th belongs to number n."""
         first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # A deleted document gets the site's address, so that the other annotations keep their positions.
+            # Deleted documents keep their position in the list.
             url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             span = {"start_index": cited["marker_start"], "end_index": cited["marker_end"]}
             annotations.append(
@@ -308,8 +295,7 @@ def _tokens(texts: Iterable[str]) -> int:
 def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
     """Number the ``markers`` of a text from 1 in order of appearance.
 
-    Return the new text, and pairs of a marker's end and the shift of all text behind it. ``numbers`` maps old to new
-    numbers and is extended.
+    Return the text, and pairs of a marker's end and the shift behind it; extend ``numbers`` (old to new).
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -324,8 +310,7 @@ def number_in_order(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the answer and its sources, numbered in order of appearance.
 
-    Clients expect this: they show the n-th annotation for ``[n]``. Sources without a marker follow. ``numbers`` are the
-    numbers that a stream has used.
+    Clients show the n-th annotation for ``[n]``. ``numbers`` were used in the stream.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.
@@ -352,25 +337,23 @@ def number_in_order(
 async def chunks(
     answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
-    """Yield chunks of the completion; the last one has all fields of the answer, or an error. The end marker follows.
+    """Yield chunks of the completion; the last has all fields of the answer, or an error.
 
-    If the model failed half-way or the site's process died, the streamed text is not the answer. The whole answer then
-    follows behind a ruled line, and the last chunk contains it as ``answer``.
+    If the model failed half-way or the process died, the whole answer follows behind a ruled line, and the last chunk
+    contains it as ``answer``.
     """
     await give_back_connection()
-    # OpenAI's chunks have an empty `usage` before the end, if the option is set.
+    # OpenAI sends an empty `usage` before the end.
     beside: dict[str, Any] = {"usage": None} if include_usage else {}
     yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    # `streamed` has the new numbers, `written` the original ones.
     streamed = written = ""
     async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
                 case "searched":
                     sources = event.payload["sources"]
-                    # Numbers are assigned by the answer.
                     found = {name: value for name, value in event.payload.items() if name != "sources"}
                     found["passages"] = [{**source, "marker": None} for source in sources]
                     yield _data(completion.chunk({}, **beside, **found))
@@ -405,7 +388,6 @@ async def chunks(
 
 
 def _unsaid(text: str, streamed: str) -> str:
-    """Return the part of the text that was not streamed."""
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
     return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text
@@ -433,7 +415,7 @@ class CompletionsView(OpenAIView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """A cited answer to the last message, in OpenAI's form; earlier messages complete it."""
+        """A cited answer to the last message; earlier messages complete it."""
         body = CompletionRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -452,7 +434,7 @@ class CompletionsView(OpenAIView):
                 conversation_id=_continued_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
-                # The request does not name the conversation, so a model chosen earlier in it is ignored.
+                # The request names no conversation whose model could count.
                 model=writer or next(iter(choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],
@@ -478,10 +460,10 @@ class CompletionsView(OpenAIView):
 
 
 def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
-    """Return the user's conversation whose last answer is the last reply in the messages; None for a new one.
+    """Return the user's conversation that ends with the messages' last reply, or None.
 
-    Otherwise each follow-up would be a separate conversation in the user's list. Callers without an account have no
-    list, and must not join conversations of strangers who asked the same.
+    Otherwise each follow-up would begin a new conversation. Callers without an account must not join strangers'
+    conversations.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None
@@ -490,7 +472,7 @@ def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: 
     answers = Answer.objects.filter(
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
-    # The reply has other numbers than the answer, and perhaps more text behind it.
+    # The reply has other numbers, and perhaps more text.
     said = _without_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
     answer = next((each for each in newest if said.startswith(_without_markers(_stored(each.text)))), None)

@@ -54,7 +54,7 @@ from core.user_types import AnyUser
 
 
 class AskersView(ApiView):
-    """A view for callers who may ask; an API key needs the scope `ask`."""
+    """A view for callers who may ask."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
@@ -70,10 +70,7 @@ class AskersView(ApiView):
 
 
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer that the caller asked for. Raises: Http404.
-
-    An answer asked without an account or cookies can be read by any caller with its id.
-    """
+    """Return an answer that the caller asked for, or an unowned one. Raises: Http404."""
     answers = own_answers(request._request)
     if not request.user.is_authenticated:
         answers = answers | answers_of_nobody()
@@ -92,7 +89,7 @@ class ConversationViewSet(
     viewsets.GenericViewSet[Conversation],
     AskersView,
 ):
-    """The caller's conversations, ordered by their latest question, newest first. Deleting one deletes its answers."""
+    """The caller's conversations, newest question first. Deleting one deletes its answers."""
 
     tag = "Conversations"
     pagination_class = Pagination
@@ -112,10 +109,9 @@ class ConversationViewSet(
 
 
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """Stream the answer's events after the event ``after``, while the caller may read them.
+    """Stream the answer's events after ``after`` while the caller may read them.
 
-    The first event names the answer and its conversation, so that a reader can return or stop the writing. The last
-    event is `completed` or `failed`; a `reset` cancels the tokens before it.
+    The first event names the answer and its conversation, so that a reader can return or stop the writing.
     """
     named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
@@ -123,7 +119,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     caller = caller_of(request)
 
     async def encoded() -> AsyncIterator[bytes]:
-        # The first bytes are sent at once, so that proxies and the reader see an open connection.
+        # Early bytes show an open connection to proxies and readers.
         yield sse.comment("open")
         await give_back_connection()
         following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
@@ -137,12 +133,11 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
 
 
 async def give_back_connection() -> None:
-    """Close the request's database connection, which a stream must not keep while it waits."""
+    """Close the database connection, which a waiting stream must not keep."""
     await sync_to_async(connections.close_all)()
 
 
 def encode(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
-    """Encode the event; ``named`` is added to its payload."""
     if event.name == "ping":
         return sse.comment("ping")
     return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)
@@ -171,7 +166,7 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """A cited answer to a question, from the documents that the caller may read."""
-        # A caller without cookies gets no session: each of its calls would leave one behind.
+        # A session of a caller without cookies would be left behind.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
         if asked["stream"]:
@@ -184,7 +179,7 @@ class AskView(AskersView):
 
 
 def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:
-    """Validate ``body`` and save its question as a row. Raises: see :func:`begin_answer`."""
+    """Validate ``body`` and save its question. Raises: see :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
@@ -201,10 +196,7 @@ def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """Save the caller's question as a row without an answer (see :func:`chat.streaming.asking.begin`).
-
-    Raises: ValidationError by field; SiteBusy; BudgetSpent; DiskFull.
-    """
+    """Save the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
     try:
         return asking.begin(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
     except InvalidQuestion as error:
@@ -212,13 +204,11 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 
 
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
-    """Wait until the answer is written, and return it.
+    """Wait until the answer is written.
 
-    If the caller disconnects, Django cancels the request and asgiref its tasks, so the writing stops too. Raises:
-    Unavailable with the answer's error; InsufficientStorage if a full disk prevented saving; PermissionDenied if
-    ``user`` lost the right to its sources.
+    If the caller disconnects, Django cancels this, so the writing stops. Raises: Unavailable with the answer's error;
+    InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
     """
-    # This connection is not used while the answer is written.
     if not connection.in_atomic_block:
         connection.close()
     last = async_to_sync(streams.finish)(answer.pk)
@@ -255,10 +245,7 @@ class AnswerStreamView(AskersView):
         },
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
-        """The rest of an answer's stream, from any of the site's processes.
-
-        The answer is not generated a second time.
-        """
+        """The rest of an answer's stream, from any of the site's processes."""
         named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
         for name, event_id in named.items():
             if event_id and not EVENT_ID.fullmatch(event_id):

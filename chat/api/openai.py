@@ -1,4 +1,4 @@
-"""Serves OpenAI's protocol except chat completions: keys, errors, models and embeddings."""
+"""OpenAI's protocol except chat completions."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ from retrieval.search.pipeline import place_to_search
 
 logger = logging.getLogger(__name__)
 
-# The model that asks all documents; `ragsite/<collection>` asks one collection. A suffix `@<language model>` names the
-# writer if there are several.
+# This model asks all documents, `ragsite/<collection>` one collection; `@<language model>` names the writer.
 ALL = "ragsite"
 BROKEN = "Something went wrong. Please try again."
-# Texts in one request, the same limit as OpenAI's.
+# OpenAI's limit per request.
 MOST_EMBEDDED = 2048
-# Texts per batch; a search by another user waits at most for one batch.
+# Other searches wait for at most one batch.
 EMBEDDED_AT_ONCE = 32
 
 
@@ -60,13 +59,12 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
 
 
 class OpenAIView(AskersView):
-    """A view that returns errors in OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
+    """A view with OpenAI's errors: ``{"error": {"message", "type", "param", "code"}}``."""
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        # The protocol has no other credentials.
         return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
@@ -106,10 +104,9 @@ def kind_of(status_code: int) -> str:
 
 
 def _first(detail: Any, path: str = "") -> tuple[str, Any]:
-    """Return the first field with an error, such as ``messages[1].content``, and its message."""
+    """Return the first wrong field, such as ``messages[1].content``, and its message."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        # Errors of a list's members are keyed by position.
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)
         return _first(inner, path if name == "non_field_errors" else path + step)
     if isinstance(detail, list):
@@ -133,9 +130,9 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def models_for(user: AnyUser) -> list[dict[str, Any]]:
-    """Return the models: all documents, each collection in service that the user may read, the embedder.
+    """Return models for all documents and for each readable collection, and the embedder.
 
-    Each of the first two kinds is repeated with every language model that the user may choose.
+    Each but the embedder is repeated with every language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
@@ -150,7 +147,7 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
 
 
 def embedding_model() -> dict[str, Any]:
-    """Return the embedder. Its id names the vector space: vectors of different ids cannot be compared."""
+    """Return the embedder; vectors of different ids cannot be compared."""
     return _model(embedder_choice.embedder().name, _("Embeddings"))
 
 
@@ -257,7 +254,7 @@ class EmbeddingsView(OpenAIView):
 
 @extend_schema(exclude=True)
 class NotOfferedView(OpenAIView):
-    """Answers the rest of OpenAI's protocol with an error that its clients can show."""
+    """Rejects the rest of OpenAI's protocol."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(

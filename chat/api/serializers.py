@@ -1,4 +1,4 @@
-"""Request and response fields of the API, as chat.streaming.payloads builds them."""
+"""Request and response fields of the API."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ LONGEST_COMMENT = 2000
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 
-# A search method found the passages, or a curator approved the answer.
 ANSWERED_BY = [*map(str, SearchMethod), APPROVED]
 
 
 class AskRequestSerializer(KnownFieldsOnly):
-    # chat.streaming.asking checks the length and words the error.
     question = TextField(error_messages={"blank": "Please type a question."})
     conversation = serializers.UUIDField(required=False, allow_null=True, help_text="To go on with an earlier one.")
     collection = TextField(
@@ -220,7 +218,7 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
 
 
 def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, Any]]:
-    """Return the answers with their question, status and feedback; withheld answers without text."""
+    """Return the answers as JSON; withheld ones only with question and status."""
     listed = list(answers)
     withheld = rights.withheld_from(user, listed)
     return [_saved_as_json(answer, is_withheld=answer.pk in withheld) for answer in listed]

@@ -1,4 +1,4 @@
-"""Reads earlier questions and answers of a conversation."""
+"""Reads earlier turns of a conversation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from chat.models import Answer
 from retrieval.models import Document
 from retrieval.types import Turn
 
-# A follow-up refers to the latest turns; older turns would distract a model.
+# Older turns would distract a model.
 REMEMBERED_TURNS = 3
 
 
 def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
-    """Return the last answered questions of the answer's conversation, with their answers, oldest first.
+    """Return the conversation's last turns, oldest first, or the question's own history.
 
-    Refusals, and answers that the asker may no longer read, count as empty answers, because their questions still give
-    the subject. A history that came with the question is used instead.
+    Refusals and unreadable answers count as empty answers: their questions give the subject.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -31,7 +30,7 @@ def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
 
 
 def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
-    """Return the model's messages of that turn; none if the collection or a document has changed since."""
+    """Return the model's messages, unless the collection or a document has changed."""
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)
@@ -40,8 +39,7 @@ def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
 
 
 def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the documents (ids) and collections (slugs) that the answer's text cites."""
-    # A stopped answer was not checked, so it has markers but no citations.
+    # A stopped answer has markers but no citations.
     named = {cited.marker for cited in answer.citations.all()} or {each.number for each in find_markers(answer.text)}
     cited = [source["document"] for source in answer.sources if source["marker"] in named]
     documents = dict.fromkeys(document["id"] for document in cited)
@@ -50,10 +48,10 @@ def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def fill_in_behind(answer: Answer) -> None:
-    """Store the collections and documents that the answer quotes or whose content it may repeat.
+    """Store the collections and documents that the answer quotes or may repeat.
 
-    Content of earlier answers may be repeated if the question was rewritten from them, or sent to a model with them. A
-    suggested question may contain words of any searched document.
+    Rewritten questions and models may repeat earlier answers. Suggested questions may contain words of any searched
+    document.
     """
     documents = rights.documents_of(answer.quoted_places)
     collections = rights.collections_of(documents)
@@ -67,7 +65,7 @@ def fill_in_behind(answer: Answer) -> None:
 
 
 def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the collections and documents behind the earlier answers that this answer may repeat."""
+    """Return the collections and documents of repeatable earlier answers."""
     if answer.history is not None:
         return frozenset(), frozenset()
     telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS) if not earlier.refused]

@@ -1,4 +1,4 @@
-"""Lists a user's conversations: filtered by words, newest first, grouped by age."""
+"""Lists a user's conversations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_WORD = 100
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Conversations under headings. ``more`` is the next limit to request; 0 if all are shown."""
+    """Conversations under headings; ``more`` is the next limit, or 0."""
 
     groups: tuple[tuple[str, tuple[Conversation, ...]], ...]
     count: int
@@ -31,7 +31,6 @@ class Listing:
 
 
 def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE) -> Listing:
-    """Return the newest ``limit`` conversations that contain all words of ``wanted``."""
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
@@ -40,10 +39,7 @@ def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str 
 
 
 def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
-    """Return the conversations with every word of ``wanted`` in their title, a question or an answer.
-
-    Answers that ``user`` may no longer read are not searched. Without words, all conversations are returned.
-    """
+    """Return the conversations with every word in their title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
     if words and (closed := rights.is_closed_to(user)) is not None:

@@ -1,4 +1,4 @@
-"""Deletes old conversations, and content of deleted documents that is stored with answers."""
+"""Deletes old conversations, and stored content of deleted documents."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from retrieval.models import Document
 
 CONVERSATIONS_A_STEP = 200
 
-# Traces of earlier releases contain beginnings of passages, also of documents that are not sources of the answer.
+# Traces of earlier releases contain beginnings of passages.
 _FORGET_BEGINNINGS = "UPDATE chat_answer SET trace = trace - 'passages' WHERE created_at >= %s AND trace ? 'passages'"
 
 
 def delete_old_conversations() -> int:
-    """Delete conversations without a question for CONVERSATION_DAYS, and return their number."""
     if settings.CONVERSATION_DAYS <= 0:
         return 0
     deleted = 0
@@ -39,10 +38,9 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Remove content of deleted documents from answers: their event streams and models' messages.
+    """Remove content of deleted documents from event streams and models' messages.
 
-    Such an answer is not reused for another question. Its text and quotations stay, because they belong to the asker's
-    conversation. Return the number of changed answers.
+    Such an answer is not reused. Its text and quotations stay part of the asker's conversation.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

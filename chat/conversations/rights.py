@@ -1,6 +1,6 @@
-"""Decides which conversations and answers a user or a request may read or change.
+"""Decides who may read conversations and answers.
 
-The rights at the time of reading count, not those at the time of asking.
+The rights at the time of reading count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from retrieval.rights.reasons import Reason, why_document
 from retrieval.rights.search_filters import narrowing_key, readers_in
 from retrieval.types import Reader
 
-# Replaces the collection of a deleted document. No user may read it.
+# The collection of a deleted document, which no user may read.
 UNKNOWN_COLLECTION = 0
 
 
@@ -35,12 +35,10 @@ def withheld_message() -> str:
 
 
 def may_read_all(user: AnyUser) -> bool:
-    """Return whether ``user`` may read other users' answers, if they may read the documents."""
     return is_staff_with(user, "chat.view_answer")
 
 
 def may_act_on_all(user: AnyUser) -> bool:
-    """Return whether ``user`` may stop other users' answers."""
     return is_staff_with(user, "chat.change_answer")
 
 
@@ -50,10 +48,9 @@ def readable_collections(user: AnyUser) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The collections and documents that a user may read at one moment.
+    """A user's rights at one moment.
 
-    ``reads_all``: may read other users' answers. ``reads_deleted``: may also read all collections, and therefore
-    answers based on deleted collections, whose rights are lost.
+    ``reads_all``: other users' answers. ``reads_deleted``: also answers of deleted collections, whose rights are lost.
     """
 
     collections: frozenset[int]
@@ -65,7 +62,7 @@ class Rights:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def hide(self, documents: Iterable[int]) -> frozenset[int]:
-        """Return the existing documents that may not be read, because access was restricted or they were moved."""
+        """Return the existing documents that may not be read."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -84,18 +81,13 @@ def rights_of(user: AnyUser) -> Rights:
 
 
 def collections_of(documents: Iterable[int]) -> frozenset[int]:
-    """Return the documents' collections, with UNKNOWN_COLLECTION for a deleted document."""
     wanted = set(documents)
     found = dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
     return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
 
 
 def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Return the ids of the answers based on a collection or a document that ``user`` may not read.
-
-    Answers from a deleted collection are readable only with ``reads_deleted``. The number of queries does not depend on
-    the number of answers.
-    """
+    """Return the ids of answers based on unreadable collections or documents, in a few queries."""
     listed = list(answers)
     if not listed:
         return frozenset()
@@ -116,7 +108,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Hash the restricted documents that ``user`` may see: suggested questions may contain their words."""
+    """Hash the restricted documents whose words suggested questions may contain."""
     behind = frozenset(collections)
     return narrowing_key(behind, readers_in(behind, user))
 
@@ -130,7 +122,6 @@ def documents_behind(answer: Answer) -> frozenset[int]:
 
 
 def why_answer(user: AnyUser, answer: Answer) -> Reason:
-    """Return whether ``user`` may read the answer in its conversation, and by which rule."""
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
         whose = owner or _("a visitor")
@@ -153,9 +144,9 @@ def why_answer(user: AnyUser, answer: Answer) -> Reason:
 
 
 def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
-    """Return an SQL condition for answers at ``path`` that ``user`` may not read now; None if all may be read.
+    """Return an SQL condition for answers that ``user`` may not read; None if all may be read.
 
-    If some documents are hidden from ``user``, answers with suggested questions count as unreadable.
+    Answers with suggested questions count as unreadable if documents are hidden from ``user``.
     """
     rights = rights_of(user)
     if rights.reads_deleted and not rights.readers:
@@ -174,13 +165,13 @@ def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
 
 
 def open_to(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-    """Return the answers, by any user, that ``user`` may read now; ``user`` must have ``reads_all``."""
+    """Return the readable answers by any user."""
     closed = is_closed_to(user)
     return answers if closed is None else answers.exclude(closed)
 
 
 def conversations_open_to(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Return the conversations, by any user, of which ``user`` may read all answers now."""
+    """Return the conversations of which ``user`` may read all answers."""
     closed = is_closed_to(user)
     if closed is None:
         return conversations
@@ -197,7 +188,6 @@ VISITOR_KEY = "visitor"
 
 
 def visitor_of(request: HttpRequest) -> str:
-    """Return an id for a visitor's browser, stored in the session."""
     session = request.session
     if VISITOR_KEY not in session:
         session[VISITOR_KEY] = uuid.uuid4().hex
@@ -205,15 +195,12 @@ def visitor_of(request: HttpRequest) -> str:
 
 
 def own_conversations(request: HttpRequest) -> ConversationQuerySet:
-    """Return the conversations of the user, or of the visitor's browser.
-
-    A browser gets its id when it asks, so that mere reading creates no session.
-    """
+    """Return the caller's conversations; mere reading creates no session."""
     return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 
 def conversations_of_nobody() -> ConversationQuerySet:
-    """Return conversations of callers without an account or cookies, which find them by id."""
+    """Return conversations of callers without account or cookies, who find them by id."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -230,12 +217,11 @@ def answers_of_nobody() -> QuerySet[Answer]:
 
 
 def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """Return the caller's own answers, or all answers if the caller may change answers."""
     return Answer.objects.all() if may_act_on_all(request.user) else own_answers(request)
 
 
 def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """Return the caller's own answers, and with the permission to view answers other readable answers."""
+    """Return the caller's answers, and with permission all readable ones."""
     if not may_read_all(request.user):
         return own_answers(request)
     closed = is_closed_to(request.user)
@@ -245,9 +231,9 @@ def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """Return an answer that the caller may read, with ``of_nobody`` also an answer without an owner.
+    """Return a readable answer, with ``of_nobody`` also an unowned one.
 
-    Reading another user's answer is recorded in the audit log. Raises: Http404.
+    Reading another user's answer is audited. Raises: Http404.
     """
     answers = readable_answers(request)
     if of_nobody:

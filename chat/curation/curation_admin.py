@@ -1,4 +1,4 @@
-"""The admin page of approved answers, and the form that the correction page uses too."""
+"""The admin page and form of approved answers."""
 
 from __future__ import annotations
 
@@ -71,10 +71,9 @@ class OfferedPassage:
 def find_offers(
     user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
-    """Return the readable passages that can be cited, and an error message if the search fails.
+    """Return readable passages to cite, and an error message if the search fails.
 
-    ``cited`` are markers and chunk ids of passages that the answer cites; they come first, then passages for the
-    question.
+    ``cited`` passages (markers and chunk ids) come first.
     """
     known = [pk for _marker, pk in cited]
     readable = set(
@@ -95,16 +94,13 @@ def find_offers(
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
-    """Parse markers and chunk ids from a form's values; other values are ignored."""
+    """Parse markers and chunk ids from a form."""
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """An approved answer with its passages, chosen from ``offers``.
-
-    If ``finding``, the form is not validated, because the curator searches for other passages.
-    """
+    """An approved answer with its passages; not validated while ``finding`` passages."""
 
     wordings = forms.CharField(
         label=_("Other wordings"),
@@ -164,7 +160,6 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         return cleaned
 
     def keep(self, approved: ApprovedAnswer) -> None:
-        """Save the approval, sources and wordings of a saved approved answer."""
         if approved.state == ApprovedAnswer.State.APPROVED:
             curation.approve(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
@@ -231,7 +226,6 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
 
 def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
-    """Return the passages that now contain the cited words, with their markers."""
     found = []
     for source in approved.sources.all() if approved is not None else ():
         at = curation.locate(source)

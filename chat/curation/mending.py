@@ -1,4 +1,4 @@
-"""The admin page on which a curator corrects an answer and sees the result."""
+"""The admin page for correcting an answer."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ from retrieval.rights.search_filters import filters_for
 from retrieval.search.pipeline import place_to_search
 from retrieval.text.questions import normalize
 
-# The same maximum as on a passage's page.
 MOST_QUESTIONS = 5
 
 
 class MendingAdmin(PageAdmin):
-    """Adds the correction page to an answer's admin page."""
+    """Adds a correction page to answers."""
 
     def get_urls(self) -> list[URLPattern]:
         page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
@@ -122,16 +121,12 @@ class MendingAdmin(PageAdmin):
                 data["owner"] = str(request.user.pk)
         form = ApprovedAnswerForm(data, initial=initial, user=request.user, offers=offers, auto_id=f"{way}_%s")
         if is_scope:
-            # An out-of-scope answer has no citations to explain.
             form.fields["text"].help_text = ""
         return form
 
 
 def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Give the passage the question and remove it from other passages; return an error message or "".
-
-    Raises: PermissionDenied if the user may not change passages.
-    """
+    """Move the question to the passage; return an error message or "". Raises: PermissionDenied."""
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied
     chunks = Chunk.objects.filter(
@@ -156,7 +151,7 @@ def _without(question: str, chunk: Chunk) -> list[str]:
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Add the question to an approved answer's wordings. Raises: PermissionDenied, Http404."""
+    """Add a wording to an approved answer. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))
@@ -167,14 +162,11 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
 
 
 def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
-    """Return the template's values for an answer, or for its error."""
     approval = approval_of(answer.approved)
-    # A refusal and an approved answer need no passage.
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
         "answer": answer,
         "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        # A place that is cited twice is listed once.
         "cited": list({cited.href: cited for cited in map(build_cited, citations)}.values()),
         "alternatives": result_cards(answer.alternatives),
         "approved": approved_line(approval.by, approval.on) if approval else "",
@@ -205,7 +197,6 @@ async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]
 
 
 def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
-    """Return the answer's markers with the existing passages that they cite."""
     found: dict[int, int] = {}
     for citation in answer.citations.all():
         if citation.chunk_id is not None:
@@ -214,7 +205,6 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
 
 
 def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
-    """Return addresses and titles of the passages' documents that the user may open in the admin."""
     if not user.has_perm("retrieval.view_document"):
         return []
     curated = set(Collection.objects.curated_by(user).values_list("slug", flat=True))
@@ -227,7 +217,7 @@ def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[st
 
 
 def _near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
-    """Return approved answers to similar questions: the question may only be another wording."""
+    """Return approved answers to similar questions."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

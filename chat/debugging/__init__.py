@@ -1,1 +1,1 @@
-"""The debug panel, which explains an answer from its stored trace."""
+"""The debug panel of an answer."""

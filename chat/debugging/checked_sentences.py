@@ -1,4 +1,4 @@
-"""Lists the checked sentences of an answer with the passages that support them best."""
+"""Checked sentences of an answer with their best passages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PASSAGE_CHARACTERS = 220
 
 
 def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
-    """Return the stored sentences in order, with their text, reasons in words, best passage and link."""
+    """Return the stored sentences with text, reasons, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
     return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
 

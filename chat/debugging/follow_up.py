@@ -1,4 +1,4 @@
-"""Finds the documents behind an answer, so that they can be corrected."""
+"""Finds the documents behind an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class DocumentBehind:
-    """A document that an answer cites, or that is only among its sources."""
+    """A document that is cited, or only a source."""
 
     id: int
     title: str
@@ -29,13 +29,10 @@ class DocumentBehind:
 
 
 def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
-    """Return for each answer the documents it cites, in order, then up to three other sources.
-
-    Deleted documents are left out. There are two queries for any number of answers.
-    """
+    """Return the documents of each answer: cited ones, then up to three others. Two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
-    # Maps answers to documents, and documents to whether they are cited.
+    # Whether each document of an answer is cited.
     behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
         cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)

@@ -1,4 +1,4 @@
-"""Shows the debug panel of an answer: ranking, times of stages, and judges' scores."""
+"""The debug panel of an answer."""
 
 from __future__ import annotations
 
@@ -35,11 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of an answer's debug panel.
-
-    ``lexical_matches`` counts the passages that match the words; if None, ``not_counted`` is the reason.
-    ``profile_url`` and ``playground_url`` are empty if the viewer may not see search profiles.
-    """
+    """The content of a debug panel; ``lexical_matches`` is None if ``not_counted`` says why."""
 
     trace: AnswerTrace
     search_bars: tuple[Bar, ...]
@@ -55,7 +51,6 @@ class Panel:
 
     @property
     def lead(self) -> float | None:
-        """The first score minus the second; None for fewer than two results."""
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -68,9 +63,9 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the panel as ``viewer`` may see it; None without a search.
+    """Return the panel without unreadable passages; None without a search.
 
-    Only users who may read all answers see errors. Passages have their current text; unreadable passages are left out.
+    Only users who may read all answers see errors.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -97,11 +92,7 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Count the passages that match the words now, or return None and the reason.
-
-    Only passages that both the asker and the viewer may read count. Only users who may read all answers see the error
-    of a failed retriever.
-    """
+    """Count the passages with the words that asker and viewer may read, or return a reason."""
     try:
         asked, seen = answer.filters(), filters_for(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
@@ -117,7 +108,6 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
 
 
 def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
-    """Return the candidates' passages that the viewer may read, by chunk id."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
@@ -126,7 +116,7 @@ def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
 
 
 def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Return the trace without words that may come from hidden passages."""
+    """Hide words that may come from hidden passages."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -139,7 +129,7 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerT
 
 
 def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """Return the prompt's trace without results of tables that the viewer may not read."""
+    """Hide results of unreadable tables."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -164,11 +154,10 @@ def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show an answer's panel: a fragment for htmx, otherwise a page."""
     answer = explainable_answer(request, answer_id)
     context = {
         "panel": panel_of(answer, request.user),
-        # The earlier answer may belong to another user, and is then not linked.
+        # Another user's earlier answer is not linked.
         "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
         **_scores_context(request, answer),
     }
@@ -179,13 +168,13 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the judges' scores so far. The fragment polls while a score is pending."""
+    """Show the judges' scores; the fragment polls for pending ones."""
     answer = explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
 
 
 def _scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
-    """Return the template's values for the scores of all receivers. A receiver that fails gets a row with its error."""
+    """Return the scores of all receivers; a failing one gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -1,7 +1,6 @@
-"""Computes bars for the stages of an answer.
+"""Bars for the stages of an answer.
 
-Durations are measured, and starts follow from the order of the work. The stages of a search run one after the other;
-both retrievers run in parallel, within the stage `legs`.
+Starts follow from the order of the work; both retrievers run in parallel, within `legs`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bar of a stage. ``left`` and ``width`` are percentages of the whole time."""
+    """The bar of a stage; ``left`` and ``width`` are percentages."""
 
     name: str
     start_ms: float
@@ -64,7 +63,6 @@ class Bar:
 
 
 def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
-    """Return a bar for each measured stage of a search in the order of the work."""
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
@@ -78,16 +76,14 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
 
 
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
-    """Return a bar for each measured stage of an answer: search, context, wait, write and check.
+    """Return a bar for each measured stage of an answer.
 
-    ``timings_ms`` contains the moments `searched`, `first_token`, `written` and `total`, in milliseconds since the
-    beginning of the answer. The search took ``search_ms`` of the time before `searched`, and the context the rest.
+    ``timings_ms`` are moments since the beginning. ``search_ms`` before `searched` is the search, the rest the context.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:
         return ()
     last = "check" if "written" in timings_ms else "answer" if searched is None else "decide"
-    # The values are the ends of the stages.
     ends = {
         "search": searched if searched is None or search_ms is None else min(search_ms, searched),
         "context": searched,

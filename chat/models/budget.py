@@ -12,10 +12,7 @@ from chat.models.language_model import LanguageModel
 
 
 class QuestionBudget(models.Model):
-    """Daily limits of questions, model tokens and cost, for a user, for each member of a group, or for all users.
-
-    Without a user and a group it applies to all users. An empty value sets no limit.
-    """
+    """Daily limits for a user, each member of a group, or (without both) all users."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("user")
@@ -75,10 +72,7 @@ class QuestionBudget(models.Model):
 
 
 class QuestionCount(models.Model):
-    """A user's questions, tokens and cost (in the currency of the prices) on a day.
-
-    They are counted separately from the answers, which a user may delete.
-    """
+    """A user's questions, tokens and cost on a day; answers may be deleted."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     day = models.DateField()

@@ -12,22 +12,20 @@ if TYPE_CHECKING:
 
 # A longer address is never linked.
 LONGEST_ADDRESS = 2048
-# These characters end an address in prose, in Markdown and in a table.
 ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _PUNCTUATION = ".,;:!?'*_~)"
-# `quote` leaves these unchanged: reserved characters of addresses, and "%" of characters that are already encoded.
+# `quote` keeps these: reserved characters, and "%" of encoded ones.
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
 def canonical(address: str) -> str:
-    """Return the address in canonical form for comparisons; empty if it must not be followed.
+    """Return the address in canonical form; empty if it must not be followed.
 
-    Scheme and host are in lower case, an empty path becomes "/", and characters beyond ASCII after the host are
-    percent-encoded, as in browsers. Rejected are addresses with a user name, with characters that browsers rewrite, and
-    with other schemes than http, https and mailto.
+    Scheme and host are in lower case, an empty path becomes "/", and non-ASCII characters are percent-encoded.
+    Rejected: user names, characters that browsers rewrite, and schemes except http, https and mailto.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
         return ""
@@ -51,7 +49,7 @@ def canonical(address: str) -> str:
 
 
 def find_addresses(text: str) -> list[str]:
-    """Return the addresses in a text without closing punctuation; mail addresses begin with "mailto:"."""
+    """Return the addresses in a text; mail addresses begin with "mailto:"."""
     addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
@@ -61,7 +59,7 @@ def find_addresses(text: str) -> list[str]:
 
 
 def without_closing(address: str) -> str:
-    """Return the address without closing punctuation and without brackets that it does not open."""
+    """Return the address without closing punctuation and unopened brackets."""
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")
@@ -75,7 +73,6 @@ def without_closing(address: str) -> str:
 
 
 def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
-    """Return the canonical addresses of the sources' documents and in the sources' texts."""
     blocks = [source.block for source in sources]
     texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
     documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)

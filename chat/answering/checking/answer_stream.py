@@ -1,8 +1,6 @@
-"""Shows a model's text while it is written, with the site's markers and without links that are in no source.
+"""Shows a model's text while it is written, with the site's markers and without unknown links.
 
-The model's text is stored unchanged and shown with edits: a citation by the model becomes the marker of the source that
-supports its sentence, or is removed; missing markers are added; unknown addresses are neutralised. The result does not
-depend on how the text is divided into pieces.
+The text is stored unchanged and shown with edits, which do not depend on how it is divided into pieces.
 """
 
 from __future__ import annotations
@@ -41,19 +39,18 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# In letters and digits, about eight words. A longer run shared with the prompt's rules counts as repeating the rules.
+# A longer run of letters and digits (about eight words) shared with the prompt's rules repeats them.
 LONGEST_SHARED = 40
-# Limits after which a model is in a loop: repeats of a sentence, and cycles of up to LONGEST_CYCLE characters in a row.
+# Limits after which a model is in a loop.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence is shown without markers. The open text is checked again after it grew by 1/LOOKS_AGAIN, so that the
-# work stays proportional to the text.
+# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN: linear work.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# The language of an answer is detected from at most this many characters.
+# Characters from which an answer's language is detected.
 LONGEST_TEXT = 1_000
 # A model may repeat fewer characters of an earlier answer on purpose: "Yes, both do."
 LEAST_REPEATED = 40
-# Beginnings of answers that give up. Such a text is shown only when it says more.
+# Answers that begin like this may give up, and are shown when they say more.
 _OPENINGS = (
     "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
     "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
@@ -61,7 +58,6 @@ _OPENINGS = (
     "from the", "in the provided", "het spijt", "helaas", "ik kan", "er is geen", "er staat", "de bron", "de gegeven",
     "de document", "de tekst", "de informatie", "op basis van", "volgens de",
 )  # fmt: skip
-# These signs may surround the word that refuses (NO_ANSWER).
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
 _BLANK_BEFORE_SIGN = re.compile(r" (?=[.,:;!?])")
@@ -75,13 +71,8 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """The shown text of a model's answer, piece by piece.
 
-    ``sources`` are all found sources; sources in the prompt come first if several support a sentence. Addresses in
-    sources may be linked. Sentences at the beginning that repeat an answer in ``history`` are left out, because small
-    models repeat them.
-
-    ``written`` is the model's text so far, and ``citations`` are spans in it. ``shown_length`` and ``markers`` describe
-    the shown text. ``is_looping``: the model repeats itself, and the rest is not shown. ``declines``: the finished text
-    refuses with NO_ANSWER.
+    ``sources`` are all found sources; their addresses may be linked. Opening sentences that repeat an answer in
+    ``history`` are left out, because small models repeat them. ``declines``: the finished text refuses with NO_ANSWER.
     """
 
     def __init__(
@@ -110,8 +101,7 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Offsets in `written`: the shown text begins at `_begin` (None while undecided), is complete before `_open`,
-        # and was shown before `_shown`.
+        # Offsets in `written`: the beginning of shown text, the end of complete text, and the end of shown text.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -123,11 +113,10 @@ class AnswerStream:
 
     @property
     def gives_up(self) -> bool:
-        """True if the finished text only says that the sources do not answer."""
+        """True if the finished text gives no answer."""
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """Add sources that the rest of the text may cite and repeat."""
         self._admit_words(sources)
         self._attributor.admit(sources)
 
@@ -140,7 +129,7 @@ class AnswerStream:
         self._contents += "".join("".join(contents).split())
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown after this piece; may be empty. Raises: AnswerWithheld."""
+        """Return the text that can be shown now. Raises: AnswerWithheld."""
         if self.is_looping:
             return ""
         self._refuse_secrets(piece)
@@ -152,15 +141,11 @@ class AnswerStream:
         return self._advance(is_end=False)
 
     def close(self) -> str:
-        """Return the rest of the text at the end of the stream; empty if the answer gives up."""
         shown = self._advance(is_end=True)
         return "" if self.gives_up else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text names the site's function or repeats the prompt's rules.
-
-        Text that a source or the conversation contains too is allowed. Only letters and digits are compared.
-        """
+        """Raise AnswerWithheld if the text reveals the site's function or rules that no source contains."""
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
@@ -171,7 +156,6 @@ class AnswerStream:
                 raise AnswerWithheld("prompt")
 
     def _find_begin(self, *, is_end: bool) -> bool:
-        """Return whether the offset is decided at which the shown text begins."""
         if self._begin is not None:
             return True
         text = self.written[self._skipped :]
@@ -190,7 +174,6 @@ class AnswerStream:
             ends = [at for at in ends if self._is_repeated(text[:at]) and text.count("```", 0, at) % 2 == 0]
             if max(ends, default=0) < LEAST_REPEATED:
                 break
-            # The next sentences may repeat the answer to another question.
             self._skipped += max(ends)
             text = self.written[self._skipped :]
         begin = self._skipped + len(text) - len(text.lstrip())
@@ -222,7 +205,6 @@ class AnswerStream:
         if len(text) - complete > LONGEST_OPEN:
             self._give_up_on_open()
             return self._show(len(self.written), is_end=False)
-        # The last sentence is shown up to its first possible citation.
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
         return self._show(self._open + len(_without_open_tail(open_text)), is_end=False)
@@ -237,14 +219,12 @@ class AnswerStream:
         self._edits = [edit for edit in self._edits if edit.end <= end]
 
     def _give_up_on_open(self) -> None:
-        """Skip open text that is too long for a sentence. A block of code stays open."""
         text = self.written[self._open :]
         block = next((code for code in find_code(text) if code.is_open), None)
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
     def _complete(self, part: str, references: Sequence[Reference]) -> None:
-        """Add the edits of a complete part of the text, which begins at ``_open``."""
         base = self._open
         self._open += len(part)
         inside = [each for each in references if each.end <= len(part)]
@@ -285,7 +265,6 @@ class AnswerStream:
         self._edits.sort()
 
     def _is_confirmed(self, base: int, reference: Reference) -> bool:
-        """Return whether the markers before an ambiguous citation name one of its sources."""
         before = [edit.text for edit in self._edits if edit.cites and edit.start <= base + reference.start]
         numbers = {int(number) for number in MARKER.findall(before[-1])} if before else set()
         return bool(numbers & set(reference.numbers))
@@ -296,7 +275,6 @@ class AnswerStream:
         return self._said[plain] >= MOST_REPEATS and len(plain) >= FEWEST_REPEATED_CHARACTERS
 
     def _cite(self, base: int, part: str, reference: Reference, numbers: Sequence[int]) -> None:
-        """Replace a citation by the model with markers; remove it with its blanks if ``numbers`` is empty."""
         start, end = reference.start, reference.end
         self.citations.append((base + start, base + end))
         if not numbers:
@@ -312,7 +290,7 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the shown text up to ``end``, or up to an earlier offset if the text may still change."""
+        """Return the text to show up to ``end``, or less if it may still change."""
         if self._holds_back() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
@@ -345,7 +323,7 @@ class AnswerStream:
         return "".join(pieces)
 
     def _moved(self, edit: Edit) -> Edit:
-        """Return the edit, moved behind the last shown word if its place was already shown."""
+        """Return the edit, moved behind the last shown word if it comes late."""
         if edit.start >= self._shown:
             return edit
         word = _REST_OF_WORD.match(self.written, self._shown - 1)
@@ -353,7 +331,6 @@ class AnswerStream:
         return Edit(at, at, edit.text, edit.cites)
 
     def _count(self, text: str, *, cites: bool = False) -> str:
-        """Return the text after recording its length and markers."""
         for marker in MARKER.finditer(text) if cites else ():
             start, end = marker.span()
             self.markers.append(Marker(int(marker[1]), self.shown_length + start, self.shown_length + end))
@@ -361,7 +338,6 @@ class AnswerStream:
         return text
 
     def _holds_back(self) -> bool:
-        """Return whether the answer may still turn out to give up."""
         if self._may_give_up:
             begin = self.written[self._begin : (self._begin or 0) + 40].lower().replace("’", "'")
             is_opening = any(begin.startswith(each[: len(begin)]) for each in _OPENINGS)
@@ -375,7 +351,6 @@ def _without_markers(text: str) -> str:
 
 
 def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
-    """Return ``text[start:end]`` without its citations."""
     pieces = []
     for each in references:
         if start <= each.start < end:
@@ -385,14 +360,13 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the offset before which the text is complete: the last sentence, or a heading after it, begins there."""
+    """Return the offset at which the last sentence, or a heading after it, begins."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
     sentences = cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
-    # A heading, for example. Markers alone belong to the text before them.
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
         if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
             return gap.end()
@@ -405,14 +379,13 @@ def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
 
 
 def _without_open_tail(text: str) -> str:
-    """Return the text without an end that may change: blanks, a row's closing bar, the sign of the next list item."""
+    """Return the text without an end that more text can change."""
     text = text.rstrip(" \t\n|(")
     line = text.rfind("\n")
     return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text
 
 
 def _find_cycle(text: str) -> int:
-    """Return the length of the part that the end of the text repeats; 0 for no repeats."""
     tail = text[-MOST_CYCLES * LONGEST_CYCLE :]
     for length in range(1, min(LONGEST_CYCLE, len(tail) // MOST_CYCLES) + 1):
         if tail.endswith(tail[-length:] * MOST_CYCLES) and tail[-length:].strip(" .-=_|\n"):

@@ -1,8 +1,4 @@
-"""Finds the source of each sentence of a model's answer, whatever markers the model writes.
-
-A sentence gets the marker of a source that supports it (:mod:`chat.answering.checking.support`). Correct markers by the
-model are kept.
-"""
+"""Finds the source of each sentence of a model's answer, whatever markers the model writes."""
 
 from __future__ import annotations
 
@@ -23,21 +19,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Least cosine of two sentences in different languages that say the same.
+# Least cosine of sentences in different languages with the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# If no single source supports a sentence, pairs of the likeliest sources are tried.
+# Pairs of this many likeliest sources are tried last.
 MOST_PAIRED = 4
-# Least share of a code block's lines that the cited source contains.
+# Share of a code block's lines in the cited source.
 SAME_CODE = 0.8
 
 
 class Attributor:
-    """Finds the sources of sentences.
+    """Finds the sources of sentences, preferring sources in the prompt (``prompted``).
 
-    ``prompted`` are the markers of the sources in the prompt: they come first if several sources support a sentence
-    equally well. ``encode`` returns one unit vector per text (a row each) and raises RagsiteError; it is used if the
-    answer is in another language than its sources.
+    ``encode`` returns unit vectors, a row each, and raises RagsiteError; it compares languages.
     """
 
     def __init__(
@@ -57,9 +51,9 @@ class Attributor:
         self.markers = [source.marker for source in self._sources]
 
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
-        """Return the markers of the sources that support a sentence; empty if none does.
+        """Return the markers of the sources that support a sentence, or ().
 
-        ``own`` are the markers that the model wrote for it. ``text`` is the answer so far, which shows the language.
+        ``own`` are the model's markers. ``text`` is the answer so far, which shows the language.
         """
         if declines(sentence):
             return ()
@@ -81,7 +75,6 @@ class Attributor:
         return found.support if found else 0.0
 
     def find_code(self, code: str) -> tuple[int, ...]:
-        """Return the marker of the first source that contains the lines of a code block; empty if none does."""
         lines = [" ".join(line.split()) for line in code.splitlines()[1:-1] if line.strip()]
         for passage in self._passages if lines else ():
             known = {" ".join(line.split()) for line in passage.text.splitlines()}
@@ -90,13 +83,13 @@ class Attributor:
         return ()
 
     def _find_holder(self, sentence: str) -> tuple[int, ...]:
-        """Return the first source that contains all words of a text too short to be checked, such as a name."""
+        """Return the first source with all words of a text too short to be checked, such as a name."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(stems(passage.text))]
         return tuple(holders[:1])
 
     def _find_by_meaning(self, sentence: str) -> tuple[int, ...]:
-        """Return the source that says the same in another language, with the same numbers."""
+        """Return the source with the same meaning and numbers in another language."""
         numbers = numbers_asserted(sentence)
         holders = [each for each in self._passages if all(values & each.numbers for values in numbers)]
         pieces = [(each.marker, piece.text) for each in holders for piece in each.sentences][:MOST_COMPARED]

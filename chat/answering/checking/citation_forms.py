@@ -1,7 +1,6 @@
 """Finds citations in the forms in which models write them. PURE.
 
-A bracket is a citation only if its numbers are numbers of sources and if its place allows a citation. Other brackets
-stay text: an interval, an index, the number of a part.
+Numbers in brackets are citations only in suitable places; others are intervals, indexes or parts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from chat.answering.checking.citations import find_code
 
 _NUMBER = r"(?:(?:source|bron)\s*)?\^?\d{1,3}"
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
-# An ambiguous form is a citation only if the source that it names supports the sentence.
+# Ambiguous forms count only if the source supports the sentence.
 BRACKETS = (
     rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
@@ -44,7 +43,7 @@ _SIGNS = " \t>*+•0123456789.)#|_-"
 _ENDS_SENTENCE = ".!?…。！？"
 _FOLLOWS = f"{_ENDS_SENTENCE},;:)]}}>»”’\"'|*_、，；：」"
 _COMPARES = "=<>≤≥≈~±×+-–/"
-# A number in brackets after these words is a value or a name: "is [2, 6]", "or [3]", "between (1)".
+# Numbers in brackets after these words are values: "is [2, 6]", "between (1)".
 _BEFORE_VALUES = frozenset((
     "is", "are", "was", "were", "be", "been", "equals", "or", "and", "of", "between", "within", "than", "en", "zijn",
     "waren", "wordt", "worden", "tussen", "dan", "tot", "step", "stap", "item", "figure", "figuur", "section",
@@ -59,10 +58,7 @@ _CLAUSES = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A citation as the model wrote it, ``text[start:end]``, with the numbers of its sources.
-
-    ``blanks`` counts the spaces before it. An ambiguous citation ``needs_support``.
-    """
+    """A citation as the model wrote it, ``text[start:end]``, with the numbers of its sources."""
 
     start: int
     end: int
@@ -73,7 +69,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The citations of a text. More text can change the part from the offset ``undecided``."""
+    """The citations of a text; more text can change it from ``undecided``."""
 
     found: tuple[Reference, ...]
     undecided: int
@@ -84,8 +80,7 @@ def find_references(
 ) -> References:
     """Return the citations of a text that may still grow, unless it ``is_end``.
 
-    ``known`` are the sources' numbers. ``is_in_sources`` returns whether a source contains a text, blanks ignored: a
-    bracket that is copied with the word before it belongs to the document.
+    ``is_in_sources``: a bracket that is copied with the word before it belongs to the document.
     """
     # Code becomes backticks, which are neither words nor blanks.
     prose = text
@@ -100,7 +95,6 @@ def find_references(
         if start >= undecided:
             break
         if not is_end and not re.search(r"\S\W|\n", prose[end:]):
-            # The next word is not complete.
             undecided = min(undecided, match.start())
             break
         brackets = [
@@ -122,7 +116,6 @@ def _find_word_before(text: str, at: int) -> str:
 
 
 def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bool:
-    """Return whether the place allows a citation."""
     start, end = match.end("blanks"), match.end()
     before, after = prose[: match.start()], prose[end:]
     line = before[before.rfind("\n") + 1 :]

@@ -11,14 +11,13 @@ from operator import attrgetter, itemgetter
 
 from retrieval.text.sentences import split_sentences
 
-# Brackets in code are not markers. Code is between fences or between backticks.
+# Brackets in code are not markers.
 
-# A paragraph, a list item or a table row ends here.
+# The end of a paragraph, list item or table row.
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
-# Signs of lists and quotations that may precede a fence.
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# In characters. Backticks without a partner within this distance are text.
+# Backticks further apart (in characters) are text.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"
@@ -27,16 +26,15 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ENDS_OF_INLINE = re.compile(_INLINE_END)
-# A line that may become a fence, or a bracket that may become a marker.
 _UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|[\[⟦][\s\w^,;]{{0,60}}+\Z", re.MULTILINE)
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A piece of code, ``text[start:end]``, including its fences or backticks.
+    """Code, ``text[start:end]`` with its fences or backticks.
 
-    ``fence`` opens a block; it is empty for code within a line. A block that ``is_open`` has no end yet.
+    ``fence`` is empty for code within a line. A block that ``is_open`` has no end yet.
     """
 
     start: int
@@ -46,7 +44,7 @@ class Code:
 
 
 def find_code(text: str) -> list[Code]:
-    """Return the code of a text in order; a backtick not closed in its paragraph, list item or row is text."""
+    """Return the code of a text; unclosed backticks in a paragraph or row are text."""
     return [
         Code(
             match.start("fence" if match["fence"] else "ticks"),
@@ -59,12 +57,12 @@ def find_code(text: str) -> list[Code]:
 
 
 def blank_code(text: str) -> str:
-    """Return the text with its code replaced by spaces; length and lines stay the same."""
+    """Return the text with spaces for code."""
     return without(text, [(code.start, code.end) for code in find_code(text)])
 
 
 def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return the text with the ordered spans replaced by spaces; length and lines stay the same."""
+    """Return the text with spaces for the ordered spans; line ends stay."""
     pieces = []
     position = 0
     for start, end in spans:
@@ -78,7 +76,7 @@ def blank(text: str) -> str:
 
 
 def find_undecided(text: str) -> int:
-    """Return the offset from which more text can create code or a marker; the text's length if it cannot."""
+    """Return the offset from which more text can create code or a marker."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
@@ -90,7 +88,6 @@ MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
 _NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
 NUMBERS_IN_BRACKETS = re.compile(_NUMBERS_IN_BRACKETS, re.IGNORECASE)
-# A document's numbers in brackets, as the prompt quotes them.
 QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
 _WORD = re.compile(r"\w")
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)$", re.MULTILINE)
@@ -102,15 +99,12 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def quoted(text: str) -> str:
-    """Return a document's text, of the same length, without numbers in brackets that look like markers."""
+    """Return a document's text, of the same length, without markers."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
 def quote_for_answer(text: str) -> str:
-    """Return a document's text as an answer shows it.
-
-    Brackets are replaced as by :func:`quoted`, except in code and around the number 0, which never name a source.
-    """
+    """Return a document's text without markers; code and brackets with 0 are kept."""
 
     def rewrite(match: re.Match[str]) -> str:
         return match.group() if 0 in _numbers(match.group()) else quoted(match.group())
@@ -119,9 +113,9 @@ def quote_for_answer(text: str) -> str:
 
 
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
-    """Return an answer's text without its markers, to be read aloud or judged.
+    """Return an answer's text without its markers.
 
-    ``markers`` are required for a model's text; in the site's own texts (None) every ``[n]`` is a marker.
+    None: the site wrote the text, and every ``[n]`` is a marker.
     """
     pieces = []
     at = 0
@@ -161,10 +155,9 @@ def find_markers(text: str) -> list[Marker]:
 
 
 def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the words it supports: the sentence, or part of a sentence, that ends there.
+    """Yield each marker of an answer with the sentence, or part of it, that ends there.
 
-    A marker behind another marker, or in its own paragraph, supports the text before it, also a table or code. A marker
-    before any words supports an empty text.
+    A marker behind another marker, or in its own paragraph, supports the text before it.
     """
     words = ""
     for start, end in _pieces(text):
@@ -177,8 +170,7 @@ def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, 
 
 
 def _last_sentence(text: str) -> str:
-    """Return the last sentence of a text between two markers; code as a whole; empty without words."""
-    # In "It is hot [1]. It is wet [2]." the first full stop does not belong to the second marker's words.
+    # In "It is hot [1]. It is wet [2]." the first full stop is before the second sentence.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
         return ""
@@ -188,9 +180,9 @@ def _last_sentence(text: str) -> str:
 
 @dataclass(slots=True)
 class CitedSentence:
-    """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
+    """A sentence, list item or table row, ``text[start:end]``, with the numbers of its sources.
 
-    It ends before the markers behind it, but includes markers before its full stop. The list sign is not part of it.
+    Markers before its full stop are included; the list sign is not.
     """
 
     start: int
@@ -200,7 +192,7 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Adjacent numbers of sources in an answer, ``text[start:end]``."""
+    """Adjacent citations, ``text[start:end]``."""
 
     start: int
     end: int
@@ -208,7 +200,6 @@ class Group:
 
 
 def group_markers(markers: Iterable[Marker]) -> list[Group]:
-    """Group markers that follow each other without a blank."""
     groups: list[Group] = []
     for marker in markers:
         if groups and groups[-1].end == marker.start:
@@ -219,11 +210,10 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 
 
 def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
-    """Return the answer's sentences, list items and table rows in order; ``groups`` are its citations in order.
+    """Return the answer's sentences, list items and table rows in order.
 
-    Markers in or behind a sentence belong to it. Markers in their own paragraph belong to the paragraph before.
-    Headings, heads of tables and fenced code with its markers are left out: words of code do not show whether the code
-    is right.
+    Markers in their own paragraph belong to the paragraph before. Headings, heads of tables and fenced code are left
+    out: words of code do not show whether the code is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = without(text, blocks)
@@ -254,7 +244,6 @@ def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> b
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the paragraphs, list items and table rows of an answer."""
     begin = 0
     for gap in PIECE_BREAK.finditer(text):
         yield begin, gap.start()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """A replacement of ``written[start:end]`` by ``text``. If it ``cites``, the text is the site's markers or empty."""
+    """A replacement of ``written[start:end]``. If it ``cites``, ``text`` is markers or empty."""
 
     start: int
     end: int

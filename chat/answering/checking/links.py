@@ -43,15 +43,13 @@ _OPEN_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+\Z"
 _AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
 _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
-# Signs of lists and quotations may precede a definition on its line.
 _SIGNS = " \t>*+-0123456789.)"
-# A target or tag that matches can lead to another site, or run a script.
+# Matches targets and tags that lead to other sites or run scripts.
 _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
-# In characters: decisions look back at most this far.
 _BEHIND = 66
-# The longest label of a definition (CommonMark 0.31, 4.7).
+# CommonMark 0.31, 4.7.
 _LONGEST_LABEL = 1000
 
 
@@ -60,10 +58,9 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset in ``text[begin:end]`` before which no edit depends on more text; at least ``begin``.
+    """Return the last offset before which no edit depends on more text; at least ``begin``.
 
-    The offset is the end of a word outside of a tag, a link's target and a definition. A word longer than
-    LONGEST_ADDRESS is cut at that distance from the end.
+    It is the end of a word outside of tags, targets and definitions; long words are cut at LONGEST_ADDRESS.
     """
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
@@ -76,10 +73,7 @@ def find_boundary(text: str, begin: int, end: int) -> int:
 
 
 def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Collection[str]) -> list[Edit]:
-    """Return the edits of ``text[begin:end]`` in order.
-
-    ``known`` are the canonical addresses that may be linked, and ``tags`` the HTML that may stay.
-    """
+    """Return the edits of ``text[begin:end]``; ``known`` addresses and ``tags`` stay."""
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
@@ -90,7 +84,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return the text to show for the character at ``at``, and the offset of the next character to judge."""
+    """Return the text to show at ``at``, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
@@ -116,7 +110,7 @@ def _leads_away(target: str, known: Set[str]) -> bool:
 
 
 def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
-    """Break a character reference in a word that spells an unknown address."""
+    """Break a character reference that spells an unknown address."""
     found = _REFERENCE.match(text, at)
     spelt = html.unescape(found.group()) if found else ""
     if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:
@@ -150,10 +144,9 @@ def _begins_definition(text: str, at: int) -> bool:
 
 
 def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
-    """Judge an address that continues at ``at``; its first part ``word`` was already shown."""
+    """Judge an address that continues at ``at``; ``word`` was already shown."""
     ends = ENDS_ADDRESS.search(text, begin)
     end = ends.start() if ends else len(text)
-    # A bracket may begin a citation right after the address.
     bracket = _BRACKET.search(text, begin, end)
     end = bracket.start() if bracket else end
     whole = without_closing(word + text[at:end])
@@ -181,7 +174,7 @@ def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
 
 
 def _break(address: str) -> str:
-    """Return the address, broken after its scheme so that no program makes a link of it."""
+    """Break the address after its scheme, so that no program links it."""
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):
@@ -191,5 +184,5 @@ def _break(address: str) -> str:
     else:
         host, slash, path = address[separator.end() :].partition("/")
         broken = f": //{host.replace('.', '[.]')}{slash}{path}"
-    # A bracket right after the inserted bracket would create a link.
+    # Adjacent brackets would create a link.
     return re.sub(r"\](?=[(\[:])", "] ", broken)

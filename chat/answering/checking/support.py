@@ -25,10 +25,9 @@ from chat.answering.checking.words import (
 )
 from retrieval.text.sentences import split_sentences
 
-# Phrases about the sources ("Based on the passages, ..."), list numbers and joining phrases are removed from an
-# assertion, because sources do not contain them.
+# Sources do not contain these phrases and list numbers, so assertions are checked without them.
 
-# Words that carry meaning. A shorter sentence asserts something only if it contains a number.
+# A sentence with fewer content words asserts something only with a number.
 FEWEST_WORDS = 2
 
 _SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
@@ -69,8 +68,7 @@ _COURTESY = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# A citation, also of a source that does not exist. "No" as an answer to the question (_PARTICLE) does not negate its
-# own sentence.
+# Citations, also of missing sources. "No" to the question (_PARTICLE) does not negate its sentence.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
 _DECLINES = re.compile(
@@ -81,7 +79,7 @@ _DECLINES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# After these signs every word has a capital: the first word of a sentence, an item or a quotation.
+# Every word after these signs has a capital.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING_WORDS = """
@@ -97,8 +95,8 @@ _JOINING = frozenset(stems(_JOINING_WORDS))
 class Assertion:
     """The parts of a sentence that can be checked.
 
-    ``words`` are in order, with repeats. ``names`` are the stems of capitalised words, except words that open a
-    sentence. ``numbers`` are the numbers in digits, each with its possible values.
+    ``words`` are in order, with repeats; ``names`` are stems of capitalised words that do not open a sentence; each
+    number has its possible values.
     """
 
     text: str
@@ -108,9 +106,8 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """Return the sentence's assertion; None if it asserts nothing that a source could support.
+    """Return the sentence's assertion; None for questions, greetings, lead-ins and refusals.
 
-    A question, a greeting, a lead-in ("Here is how:") and a sentence that the sources do not answer assert nothing.
     Numbers in brackets count as numbers, except citations at the end of a clause.
     """
     stripped = sentence.rstrip(" \t\n*_`")
@@ -127,7 +124,7 @@ def extract_assertion(sentence: str) -> Assertion | None:
 
 
 def declines(sentence: str) -> bool:
-    """Return whether the sentence gives no answer: it says so, apologises, or is a courtesy."""
+    """Return whether the sentence refuses, apologises, or is a courtesy."""
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
@@ -136,7 +133,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
-    """Yield the stems of capitalised words, without single letters (units, labels)."""
+    """Yield the stems of capitalised words, without units and labels."""
     for word in words:
         if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
             yield word.stem
@@ -147,7 +144,7 @@ def _opens_sentence(text: str, at: int) -> bool:
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# Two words are a pair if at most one other word that carries meaning is between them.
+# Positions of content words between the words of a pair, plus 1.
 
 PHRASE_REACH = 2
 
@@ -157,7 +154,7 @@ _EDGES = " \t\n*_`#>-•"
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """A sentence of a passage, [start, end) of the document; ``context`` is its heading or table head, or empty."""
+    """A passage's sentence; ``context`` is its heading or table head."""
 
     text: str
     start: int
@@ -179,8 +176,6 @@ class EvidenceSentence:
 
 @dataclass(frozen=True)
 class EvidencePassage:
-    """A numbered passage. ``title`` names its document and section."""
-
     marker: int
     text: str
     sentences: tuple[EvidenceSentence, ...]
@@ -204,7 +199,7 @@ class EvidencePassage:
         return numbers_held(self.title).union(*map(numbers_held, texts))
 
     def holds_verbatim(self, words: str) -> bool:
-        """Return whether the text contains the whole words, with white space ignored."""
+        """Return whether the text contains the whole words; white space is ignored."""
         text = " ".join(self.text.split())
         at = text.find(words)
         while at >= 0:
@@ -215,7 +210,6 @@ class EvidencePassage:
 
 
 def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
-    """Return a passage of plain text with its sentences."""
     sentences = tuple(
         EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
     )
@@ -224,7 +218,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence of a passage, and the share of an assertion's word weight that it contains, 0 to 1."""
+    """A sentence, and the share of an assertion's word weight in it, 0 to 1."""
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -241,19 +235,14 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support is marked and gets no citation. The value marks 64 % of the bad and 13 % of the good
-# sentences that the weights were fitted on; 0.7 marks 46 % and 8 %. Sentences with a number, name or `not` that the
-# sources do not support are always below it.
+# A sentence below is marked and not cited: 64 % of the bad and 13 % of the good sentences of the fit (0.7: 46 % and 8
+# %). Unsupported numbers, names and negations are always below.
 THRESHOLD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """The support of a sentence, 0 to 1, with the reasons for doubt and the closest sentence.
-
-    ``match`` is None if no passage contains any of its words; ``verbatim`` is true if a passage contains it word for
-    word.
-    """
+    """The support of a sentence, 0 to 1; ``match`` is the closest sentence, if any has its words."""
 
     support: float
     reasons: tuple[SupportReason, ...]
@@ -265,8 +254,7 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
-# Share of an assertion's weight that a sentence must contain before a `not` in either of the two counts as
-# contradiction.
+# Share of an assertion's weight in a sentence before a `not` in either contradicts the other.
 SAME_SUBJECT = 0.7
 
 
@@ -279,9 +267,9 @@ class SupportScorer:
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
-        """Return the support of a sentence by the passages it cites; None if it asserts nothing.
+        """Return the support of a sentence by the passages it cites; None without an assertion.
 
-        A sentence that cites none of the given passages is checked against all of them, with the reason `uncited`.
+        Without valid citations all passages are compared, with the reason `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -315,11 +303,10 @@ def _share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
 def _shares_of_doubt(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Return three shares from 0 (no doubt) to 1 (no passage), in the order of WEIGHTS.
+    """Return three shares from 0 (no doubt) to 1, in the order of WEIGHTS.
 
-    They are the assertion's words that no passage contains; its pairs of neighbouring words that never occur together;
-    and the word weight that the best two consecutive sentences lack, with their passage's title. Two sentences are
-    taken because the second often says "it".
+    They are the words that no passage contains, the pairs of neighbours that never occur together, and the weight that
+    the best two consecutive sentences lack: the second often says "it".
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
@@ -342,7 +329,7 @@ def _shares_of_doubt(
 def _find_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
 ) -> Iterator[SupportReason]:
-    """Yield a reason for an unknown number, an unknown name, and a negation in only one of two similar sentences."""
+    """Yield a reason for an unknown number or name, and for a negation in one of two similar sentences."""
     numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
     if not all(values & numbers for values in assertion.numbers):
         yield SupportReason.NUMBER
@@ -354,26 +341,21 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# Fitted by logistic regression on 2,228 sentences of the 408 answers of RAGTruth's question answering half (Niu et al.,
-# "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on; people marked 8 % of them.
-# docs/adr/0012-support-of-sentences.md reports results on other answers.
+# Logistic regression on 2,228 sentences of 408 answers of RAGTruth's question answering (Niu et al., "RAGTruth: A
+# Hallucination Corpus", ACL 2024) for tuning; people marked 8 %. Results: docs/adr/0012-support-of-sentences.md.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# Factors on the probability, strongest first. On the same sentences people marked 62 % with an unknown number and 28 %
-# with an unknown name; a name counts more here, so that a name alone falls below the threshold. Contradictions are too
-# rare to measure there: 3 in 1,000 good sentences seem to contradict their source, and 94 of 100 that a `not` was put
-# into.
+# Factors on the probability. People marked 62 % of these sentences with an unknown number, 28 % with an unknown name; a
+# name counts more, so that it alone falls below the threshold. Contradictions are rare: 3 in 1,000 good sentences seem
+# to contradict, and 94 of 100 with an inserted `not`.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
 def estimate_support(
     shares: Sequence[float], doubts: Iterable[SupportReason]
 ) -> tuple[float, tuple[SupportReason, ...]]:
-    """Return the probability that a sentence is supported, 0 to 1, and the reasons for doubt, strongest first.
-
-    The reasons are treated as independent (noisy-or). A supported sentence has no reasons.
-    """
+    """Return the support, 0 to 1 (noisy-or of independent reasons), and the reasons, strongest first."""
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
     reasons = [reason for reason in FACTORS if reason in found]
@@ -382,9 +364,8 @@ def estimate_support(
 
 
 def groundedness(supports: Iterable[float]) -> float:
-    """Return the probability that every sentence is supported: the product; 1 for an answer without assertions.
+    """Return the probability that every sentence is supported: the product; 1 without sentences.
 
-    A longer answer is more likely to contain an unsupported sentence. The mean over sentences orders answers worse
-    (AUROC 0.80 against 0.83), and so does the worst sentence alone (0.81).
+    The mean orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence (0.81).
     """
     return math.prod(supports)

@@ -1,4 +1,4 @@
-"""Checks an answer against its sources: the words that its markers cite, and the support of its sentences."""
+"""Checks an answer's citations and sentences against its sources."""
 
 from __future__ import annotations
 
@@ -32,12 +32,10 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 @span("verification")
 def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
-    """Return the words of the sources that an answer's markers cite, in order, and each sentence with its support.
+    """Return the quotations that an answer's markers cite, and each sentence with its support.
 
-    ``markers`` are required for a model's text; in the site's own texts (None) every ``[n]`` is a marker. Words that a
-    source contains verbatim have support 1; otherwise the closest sentence is quoted. Headings and code are not
-    sentences. The support is None for a sentence without an assertion, and for a sentence in another language than its
-    sources.
+    None for ``markers``: the site wrote the text, and every ``[n]`` is a marker. Verbatim words have support 1. The
+    support is None without an assertion, and for a source in another language.
     """
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
@@ -60,7 +58,6 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
 def _cite(
     marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
 ) -> VerifiedCitation:
-    """Return the citation of verbatim words, or else of the closest sentence."""
     block = source.block
     verbatim = _find_verbatim(words, source)
     value: float | None = 1.0
@@ -87,10 +84,7 @@ def _cite(
 
 
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
-    """Return start and end of the words in the source's document; None if the source does not contain them.
-
-    Brackets around numbers may be written as in the document or as in an answer.
-    """
+    """Return the words' place in the document, whatever brackets surround numbers; None if missing."""
     block = source.block
     start = quoted(block.content).find(quoted(words)) if words else -1
     found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
@@ -98,7 +92,7 @@ def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
 
 
 def _find_code(statement: str, content: str) -> tuple[int, int] | None:
-    """Return start and end, in a source, of code that the answer fenced; indentation may differ."""
+    """Return the place of code in a source; indentation may differ."""
     fenced = _FENCED.fullmatch(statement.strip())
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
@@ -106,7 +100,7 @@ def _find_code(statement: str, content: str) -> tuple[int, int] | None:
 
 
 def evidence_of(source: ContextSource) -> EvidencePassage:
-    """Return a source's sentences with offsets in the document; headings are joined with the text below them."""
+    """Return a source's sentences with document offsets and headings."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
@@ -119,7 +113,7 @@ def evidence_of(source: ContextSource) -> EvidencePassage:
 def is_foreign(source: ContextSource, text: str) -> bool:
     """Return whether the source and the text are in different, known languages.
 
-    The text around the passage counts too, because rows of a table may not show their language.
+    The whole block counts, because rows of a table may not show their language.
     """
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1
@@ -142,7 +136,6 @@ def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparabl
 
 
 def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
-    """Return the rounded support; None for another language, unless the words are verbatim."""
     if support is None or not (is_comparable or support.verbatim):
         return None
     return round(support.support, DIGITS)

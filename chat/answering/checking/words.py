@@ -1,4 +1,4 @@
-"""Finds the content words of a text, its numbers and its negations, in English and Dutch. PURE."""
+"""Content words, numbers and negations in English and Dutch. PURE."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDINGS = (
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the content words of ``text`` in order, without repeats."""
+    """Return the stems of the content words in order, without repeats."""
     return list(_stems(text))
 
 
@@ -46,16 +46,12 @@ def stem_set(*texts: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _stems(text: str) -> tuple[str, ...]:
-    """Cached, because an answer needs the stems of each sentence, item and row several times."""
     return tuple(dict.fromkeys(stem for run in text.split() for stem in _stems_of_run(run)))
 
 
 @functools.lru_cache(maxsize=2**15)
 def _stems_of_run(run: str) -> tuple[str, ...]:
-    """Return the stems in a run without white space.
-
-    Cached: documents repeat most runs, and an identifier is never longer than a run.
-    """
+    """Return the stems in a run without white space; cached, because documents repeat most runs."""
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
         # A single word without inner capitals is not an identifier.
@@ -67,7 +63,7 @@ def _stems_of_run(run: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
-    """Return a rough stem of an English or Dutch word; identifiers and numbers stay whole."""
+    """Return a rough stem; identifiers and numbers stay whole."""
     if word.isalpha() and len(word) > SHORTEST_STEM:
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
@@ -91,7 +87,7 @@ class StemmedWord:
 
 
 def split_words(text: str) -> tuple[StemmedWord, ...]:
-    """Return the content words in order, with repeats; the parts of a name in camel case count too."""
+    """Return the content words in order, with repeats and the parts of camel case."""
     return tuple(
         StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
     )
@@ -99,18 +95,17 @@ def split_words(text: str) -> tuple[StemmedWord, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def stems_in_order(text: str) -> tuple[str, ...]:
-    """Return the stems of `split_words` without offsets."""
     return tuple(stem for word in _WORD.findall(text) for stem in stems_of_word(word))
 
 
 def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of words at most ``reach`` positions apart, each pair in the order of the text."""
+    """Yield pairs of words at most ``reach`` positions apart, in order."""
     for distance in range(1, reach + 1):
         yield from zip(words, words[distance:], strict=False)
 
 
 def stem_weight(holders: int, texts: int) -> float:
-    """Return the weight of a stem in ``holders`` of ``texts`` texts; rare stems weigh most."""
+    """Return the weight of a stem in ``holders`` of ``texts`` texts."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
@@ -130,7 +125,7 @@ _NUMBER_WORDS = {word: str(value) for language in (_ENGLISH, _DUTCH) for value, 
 
 
 def number_values(number: str) -> frozenset[str]:
-    """Return the values that the digits may have, because English and Dutch use comma and point differently.
+    """Return the possible values of digits in English and Dutch.
 
     ``1,234`` is 1234 and 1.234; ``1.234,5`` is only 1234.5; times and versions stay as they are.
     """
@@ -150,7 +145,7 @@ def number_values(number: str) -> frozenset[str]:
 
 
 def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
-    """Return the possible values of each number in digits, in order.
+    """Return the possible values of each number in digits.
 
     Number words are ignored: "een" is nearly always the article, and "one" a pronoun.
     """
@@ -158,7 +153,6 @@ def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
 
 
 def numbers_held(text: str) -> frozenset[str]:
-    """Return all values that the digits and number words of a text may have."""
     words = (word.lower() for word in _LETTERS.findall(text))
     return frozenset().union(*numbers_asserted(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS))
 
@@ -177,20 +171,20 @@ _NEGATIONS = frozenset(
     ]
 )
 _CONTRACTED = ("n't", "n’t")
-# In "it is not possible to …", the words after the modal are negated.
+# "It is not possible to …" negates the words behind the modal.
 _MODAL = frozenset(["possible", "able", "allowed", "permitted", "mogelijk", "toegestaan"])
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# Content words after and before a negation that count as near it, if the rule of the next word does not decide.
+# Content words near a negation: after and before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# At most this many tokens are searched for the negated word ("is not to be").
+# Tokens searched for the negated word ("is not to be").
 _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
-    """Return whether one of two texts negates a word that the other contains and does not negate.
+    """Return whether one text negates a word that the other contains and does not negate.
 
-    ``words`` and ``others`` are the texts' stems. A word is negated if a negation comes right before it. The other text
-    must have no negation anywhere near the word, because Dutch also negates behind the verb.
+    A negation right before a word negates it. The other text must have none near the word, because Dutch also negates
+    behind the verb.
     """
     negated, other_negated = set(negated_stems(text)), set(negated_stems(other_text))
     near, other_near = (set(negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
@@ -198,7 +192,7 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
 
 
 def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
-    """Yield the stems of ``after`` content words after each negation and ``before`` words before it."""
+    """Yield the stems of content words around each negation."""
     tokens = [token for found in _TOKEN.findall(text) if (token := found.lower()) not in _MODAL]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):
