@@ -1,6 +1,6 @@
 """Counts a user's questions, tokens and cost of today; visitors have rate limits instead.
 
-Questions beyond the limit are rejected. Beyond the limits of a model, answers are extractive.
+Questions beyond the limit are rejected. Beyond the limit of tokens or cost, answers are extractive.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ scores_wanted = Signal()
 
 @dataclass(frozen=True, slots=True)
 class PanelScore:
-    """A judge's score of an answer, in [0, 1]; None while ``pending``, and with an ``error``.
+    """A judge's score, in [0, 1]; None while ``pending`` or with an ``error``.
 
-    Visitors never see ``error``; all viewers of the panel see ``reason``.
+    Visitors never see ``error``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The types from a question to its stored answer. Pure Python."""
+"""Types from a question to its answer. Pure Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextSource:
-    """A numbered block of the context, cited as ``[marker]``. Markers start at 1."""
+    """A block cited as ``[marker]``, from 1."""
 
     marker: int
     block: ContextBlock
@@ -27,11 +27,11 @@ class ContextSource:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCitation:
-    """A checked marker of the answer, with the words of the source that support the sentence.
+    """A checked marker with the source's words for its sentence.
 
-    The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence word for word.
-    ``text[marked_start:marked_end]`` of the answer are these words, if it quotes more; else None.
+    The marker is ``text[marker_start:marker_end]`` of the answer, and ``quote`` is ``text[start:end]`` of the document.
+    ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence itself.
+    ``marked_start`` and ``marked_end`` delimit the words within a longer quotation.
     """
 
     marker: int
@@ -49,7 +49,7 @@ class VerifiedCitation:
 
 @dataclass(frozen=True, slots=True)
 class BestPlace:
-    """The place ``text[start:end]`` of the document in the source with this marker."""
+    """``text[start:end]`` of the source's document."""
 
     marker: int
     start: int
@@ -60,9 +60,8 @@ class BestPlace:
 class CheckedStatement:
     """A checked sentence, ``text[start:end]`` of the answer without closing markers.
 
-    ``markers`` are the sources it cites. ``support`` is in [0, 1]; ``support`` and ``supported`` are None if it could
-    not be measured. ``reasons`` for doubt are `number`, `name`, `negation`, `words` or `uncited`. ``best`` is the place
-    that supports it best; ``verbatim``: that place contains it word for word.
+    ``support`` is in [0, 1]; it and ``supported`` are None if not measured. ``reasons``: `number`, `name`, `negation`,
+    `words`, `uncited`. ``verbatim``: ``best`` contains the sentence itself.
     """
 
     start: int
@@ -77,7 +76,7 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The citations and checked sentences of an answer."""
+    """Citations and checked sentences."""
 
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
@@ -85,10 +84,9 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens and cost of a model for one answer.
+    """A model's tokens and cost (None without prices) for one answer.
 
-    ``cost`` is in the currency of the prices; None without prices. ``estimated``: the server did not count, so the
-    tokens were estimated from the text's length.
+    ``estimated``: from the text's length.
     """
 
     prompt_tokens: int
@@ -99,10 +97,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The tables' result for a model's query.
-
-    ``text`` has the markers of ``sources``, which contain its rows. ``document_id`` is the table's document.
-    """
+    """The tables' result for a model; ``text`` cites ``sources``."""
 
     text: str
     sources: tuple[ContextSource, ...]
@@ -111,10 +106,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A call of a function by a model: its ``arguments`` as written, and the result ``told`` to the model.
-
-    ``document_id`` is the table's document; None if no table was computed.
-    """
+    """A model's call with its original ``arguments``, and the result; ``document_id`` is None after a failure."""
 
     arguments: str
     told: str
@@ -123,22 +115,16 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """An answer that is being written: the search result for its ``question``, and the text so far.
+    """An answer that is being written: the search result, and the text so far.
 
-    The ``question`` is complete without the conversation. ``results`` are the search's hits, best first, each with the
-    text around it. The text cites ``sources`` by marker: the results, or, for a language model, the context's blocks.
+    ``question`` is complete without the conversation. ``results`` are hits with the text around them, best first. The
+    text cites ``sources``: the results, or for a model the context's blocks; rows of a ``computed`` answer come first.
+    ``table`` is only shown. ``confidence`` is a probability, computed from ``evidence``.
 
-    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1], or None; ``evidence``
-    contains its numbers. ``profile_version`` is the stored search profile's version, None for the built-in profile.
-    ``computed`` is the answer computed from a table; its rows are the first sources. ``table`` is only shown as a
-    result.
-
-    ``generator`` names the writer, and ``notices`` are for the reader. ``usage`` is None before a model is called.
-    ``cut_off``: the model had to stop early. ``filtered``: its server's filter stopped it. ``looped``: it repeated
-    itself and was stopped. ``has_machinery``: thoughts or calls in its text were removed. ``withheld`` is the reason
-    why its text must not be shown. ``left_out`` are the markers of sources that did not fit into the prompt, ``calls``
-    the model's calls. ``instructions`` come from the curators, with their version. ``dialogue`` are the chat messages
-    with the model's reply; empty if it called functions or did not finish.
+    ``usage`` is None before a model is called. ``cut_off``: the model had to stop early, ``filtered`` by its server,
+    ``looped`` after repeating itself. ``has_machinery``: thoughts or calls were removed. ``withheld`` is the reason why
+    the text must not be shown. ``left_out`` are markers of sources that did not fit into the prompt. ``dialogue`` are
+    the model's messages, if it finished without calls.
     """
 
     question: str
@@ -171,9 +157,9 @@ class AnswerDraft:
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """The next piece of the answer. A marker is never split over two pieces.
+    """The next piece of the answer, which never splits a marker.
 
-    ``markers`` are the markers in a model's text. None: the site wrote the text, and every ``[n]`` is a marker.
+    None for ``markers``: the site wrote the text, and every ``[n]`` is a marker.
     """
 
     text: str
@@ -182,12 +168,10 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """All earlier tokens are invalid: the model's server showed later that they were a thought."""
+    """All earlier tokens were a thought."""
 
 
 class AnswerState(StrEnum):
-    """The site's verdict: the documents answer, some passages come close, or no passage does."""
-
     ANSWER = "answer"
     CLOSEST = "closest"
     NOTHING = "nothing"
@@ -195,10 +179,9 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another result of the search, shown below or instead of the answer.
+    """Another result of the search; higher ``score`` is better.
 
-    ``text`` is the shown part of the passage, as Markdown. ``quote`` is ``text[start:end]`` of the document's text, the
-    place closest to the question. ``score`` comes from the search; higher is better.
+    ``text`` is the shown Markdown; ``quote``, ``text[start:end]`` of the document, is closest to the question.
     """
 
     passage: Passage
@@ -219,7 +202,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The approver's name and the date of an approved answer."""
+    """The approver and date of an approved answer."""
 
     approved_id: int
     by: str
@@ -228,11 +211,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole answer.
-
-    ``alternatives`` are other passages, best first; without an answer, the closest ones. ``choices`` are suggestions
-    for a misspelt question.
-    """
+    """The whole answer; without one, ``alternatives`` are the closest passages."""
 
     text: str
     citations: tuple[VerifiedCitation, ...]
@@ -252,22 +231,18 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no answer. ``message`` is for the asker, with a next step."""
+    """There is no answer; ``message`` is for the asker, with a next step."""
 
     message: str
 
 
-# The draft comes when its sources are known, before the first token, and again when a model has queried tables, before
-# the first token that may cite new sources.
+# The draft comes before the first token, and again after queries of tables, before tokens that cite them.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """The prompt's use of the sources, by their markers.
-
-    ``calls`` are the model's calls, ``instructions`` the version of the curators' instructions in the prompt.
-    """
+    """The prompt's sources by marker, calls, and version of instructions."""
 
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
@@ -277,12 +252,10 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The stored explanation of a search and its answer, for the debug panel.
+    """The stored explanation of a search and its answer.
 
-    ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`. ``uncalibrated`` names the embedder
-    if it has no calibration, so that only words were compared. ``evidence`` are the numbers behind the confidence.
-    ``cut_off``: the model had to stop early. A trace contains no text of passages, so deleted documents leave no text
-    in it.
+    ``uncalibrated`` names an embedder without calibration. No text of passages is stored, so deleted documents leave
+    none.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
@@ -293,5 +266,4 @@ class AnswerTrace(SearchTrace):
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:
-    """Return the trace that is stored with an answer; None without a search."""
     return from_json(AnswerTrace, stored) if stored else None

@@ -29,8 +29,8 @@ BYTES_PER_TOKEN = 3.5
 # Share of the budget for the best source with the text around it. The sources contain the answer for 52 of 66 questions
 # with 750 tokens, 55 with 1,500, 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up continues the cached previous prompt, with this share of the budget, and at most MOST_BUDGETS in total
-# (ADR 48).
+# A follow-up continues the previous prompt, which the server has cached, with this share of the budget; all parts have
+# at most MOST_BUDGETS budgets (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -177,8 +177,8 @@ def _grown(
 ) -> tuple[int, int, str]:
     """Extend the span by lines while it fits; return it with its quotation.
 
-    Every ``step_up``-th line is from above. With 0, lines below come first, so that prompts about a source begin the
-    same.
+    Every ``step_up``-th line is from above. If it is 0, lines below come first, so that prompts about a source begin
+    the same.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}

@@ -37,12 +37,11 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
     """Return the results in display order.
 
     1. Sections whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that answer by themselves: a passage in another language may answer although a passage about another subject
-       in the question's language ranks higher.
+    2. Results that answer by themselves, also in another language than better ranked results.
     3. Results that come near by themselves.
     4. The others. Their closeness and their words may come from different passages.
 
-    Within each group, the higher score comes first, then the lower marker.
+    Ties are ordered by score, then by marker.
     """
     asked = stem_set(question)
 

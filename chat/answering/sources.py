@@ -115,7 +115,7 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """Return tables of the sources and their documents; None without tables or in time."""
+    """Return tables of the sources and their documents; None without tables or after a timeout."""
     try:
         with statements_within(NAMING_SECONDS):
             tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)

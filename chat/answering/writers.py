@@ -23,7 +23,7 @@ from core.users import groups_of, is_active, is_superuser
 def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
     """Return the language models that ``user`` may choose, by name, the default first.
 
-    Settings add an unsaved row. Without a user, all models are returned.
+    Settings add an unsaved row. All models are returned if ``user`` is None.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -81,7 +81,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
 def _generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """Cached, because a generator remembers failures and refused parameters."""
+    """Return a cached generator, which remembers failures and refused parameters."""
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

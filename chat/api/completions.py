@@ -293,7 +293,7 @@ def _tokens(texts: Iterable[str]) -> int:
 
 
 def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
-    """Number the ``markers`` of a text from 1 in order of appearance.
+    """Assign numbers from 1 to the ``markers`` in order of appearance.
 
     Return the text, and pairs of a marker's end and the shift behind it; extend ``numbers`` (old to new).
     """
@@ -415,7 +415,7 @@ class CompletionsView(OpenAIView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """A cited answer to the last message; earlier messages complete it."""
+        """Answer the last message with citations; earlier messages complete it."""
         body = CompletionRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -434,7 +434,7 @@ class CompletionsView(OpenAIView):
                 conversation_id=_continued_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
-                # The request names no conversation whose model could count.
+                # The request names no conversation, so no earlier choice of a model counts.
                 model=writer or next(iter(choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],

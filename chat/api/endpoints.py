@@ -70,7 +70,7 @@ class AskersView(ApiView):
 
 
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer that the caller asked for, or an unowned one. Raises: Http404."""
+    """Return an answer that the caller asked for; without an account also unowned answers. Raises: Http404."""
     answers = own_answers(request._request)
     if not request.user.is_authenticated:
         answers = answers | answers_of_nobody()
@@ -165,7 +165,7 @@ class AskView(AskersView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """A cited answer to a question, from the documents that the caller may read."""
+        """Answer a question with citations, from the documents that the caller may read."""
         # A session of a caller without cookies would be left behind.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
@@ -225,7 +225,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
 class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """An earlier answer by the caller, and whether it is complete."""
+        """Return an earlier answer by the caller, and whether it is complete."""
         answer = find_readable(request._request, answer_id, of_nobody=True)
         return Response(saved_answers_as_json([answer], request.user)[0])
 
@@ -245,7 +245,7 @@ class AnswerStreamView(AskersView):
         },
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
-        """The rest of an answer's stream, from any of the site's processes."""
+        """Return the rest of an answer's stream, from any of the site's processes."""
         named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
         for name, event_id in named.items():
             if event_id and not EVENT_ID.fullmatch(event_id):

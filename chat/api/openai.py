@@ -160,7 +160,7 @@ class ModelsView(OpenAIView):
 
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
-        """All documents as one model, each collection that the caller may ask, and the embedder."""
+        """List all documents as one model, each collection that the caller may ask, and the embedder."""
         return Response({"object": "list", "data": models_for(request.user)})
 
 
@@ -169,7 +169,7 @@ class ModelView(OpenAIView):
 
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
-        """One model of the list."""
+        """Return one model of the list."""
         known = {each["id"]: each for each in models_for(request.user)}
         if model not in known:
             raise ModelNotFound(model)

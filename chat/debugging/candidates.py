@@ -80,8 +80,8 @@ class ScoreBar:
 class CandidateRow:
     """A row of the table of candidates.
 
-    ``shown`` is None for unreadable passages. ``added_parts`` are the bonus and the boosts. ``moved`` is the rerank's
-    gain of places.
+    ``shown`` is None for unreadable passages. ``added_parts`` are the bonus and the boosts. ``moved`` is the number of
+    places gained by reranking.
     """
 
     candidate: Candidate

@@ -32,7 +32,7 @@ def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehin
     """Return the documents of each answer: cited ones, then up to three others. Two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
-    # Whether each document of an answer is cited.
+    # Maps answers to documents and whether they are cited.
     behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
         cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)

@@ -39,7 +39,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers with a silent or missing writer; some are STOPPED without their text."""
+        """Return the answers with a silent or missing writer; some are STOPPED without saved text."""
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
@@ -64,7 +64,7 @@ class Answer(Leased):
     """A question and its answer.
 
     PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED; an interrupted answer is PENDING again. The writing process
-    has the lease; each counts in ``attempts``. ``followed_at``: last read from another process.
+    has the lease, and ``attempts`` counts such processes. ``followed_at`` is the last read from another process.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -137,7 +137,7 @@ class Answer(Leased):
     # Everything that the text may use, also if deleted; a reader needs rights to all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
-    # Restricted documents with words that suggestions may contain.
+    # Hash of restricted documents whose words suggestions may contain.
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms = models.JSONField(default=dict)

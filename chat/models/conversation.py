@@ -38,7 +38,7 @@ class Conversation(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="conversations")
     visitor = models.CharField(max_length=64, db_index=True)
-    # The public part of the first API key.
+    # The public part of the API key that began it.
     key = models.CharField(max_length=16)
     # Defaults of the next question: collection, model and document.
     collection = models.ForeignKey(
@@ -87,7 +87,7 @@ class Conversation(models.Model):
 
     @property
     def subject(self) -> str:
-        """"user:ID", "visitor:ID", or empty for a caller without cookies."""
+        """ "user:ID", "visitor:ID", or empty for a caller without cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

@@ -15,10 +15,9 @@ from retrieval.text.markup import strip_markup
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """Return the text of an answer, followed by its table, alternatives, suggested questions and approver.
+    """Return an answer with its table, alternatives, suggestions and approver as text.
 
-    ``answer`` has the form of chat.streaming.payloads.completed. The result begins with the answer's own text, so that
-    the offsets of its markers stay valid.
+    It begins with the answer's text, so that markers' offsets stay valid.
     """
     parts = [answer["answer"]]
     if (table := answer.get("table")) and not shows_rows(answer["answer"]):
@@ -37,7 +36,7 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
 
 def shows_rows(text: str) -> bool:
-    """Return whether an answer's text contains table rows. Its table is then not shown again."""
+    """Return whether the text contains table rows, so that no table is shown."""
     return "\n|---" in text
 
 

@@ -1,4 +1,4 @@
-"""Views that list, rename, delete and share conversations, and views of feedback."""
+"""Views of conversations and feedback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from chat.pages.turns import build_turn, build_withheld_turn
 @require_POST
 @for_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Save or delete a rating. After a bad rating the form asks for the reason."""
     answer = get_object_or_404(own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
@@ -43,7 +42,6 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
-    """Return the form with its errors for htmx, and only the error for other browsers."""
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
     if not request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(error, status=422, content_type="text/plain")
@@ -54,7 +52,6 @@ def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpRes
 
 
 def _keep(answer: Answer, form: FeedbackForm) -> str:
-    """Save the rating, and return the message for the reader."""
     given = form.cleaned_data
     if given["helpful"] is None:
         Feedback.objects.filter(answer=answer).delete()
@@ -67,7 +64,6 @@ def _keep(answer: Answer, form: FeedbackForm) -> str:
 @require_POST
 @for_visitors
 def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Share the chosen part with the chosen audience; the status is 422 for an invalid choice."""
     conversation = own_conversation(request, conversation_id)
     form = ShareForm(conversation, request.POST)
     if not form.is_valid():
@@ -95,17 +91,16 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
 @require_GET
 @for_visitors
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    """Show a shared conversation without answers from documents that the reader may not read."""
     conversation = sharing.shared_conversation(token, request.user)
     if conversation is None:
         response = render(request, "chat/not_shared.html", status=404)
     else:
-        # A shared answer may repeat content of earlier answers, so all answers are checked.
+        # A shared answer may repeat earlier ones.
         answers = list(saved_answers(conversation))
         withheld = sharing.withheld_from(request.user, [*answers_before_branch(conversation), *answers])
         answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
         turns = [
-            # The page uses other ids: the id of an answer without an owner would let a reader change it.
+            # Other ids, because the id of an unowned answer lets any reader change it.
             replace(
                 build_withheld_turn(answer, question=_("A question about documents that you may not read"))
                 if answer.pk in withheld
@@ -121,13 +116,13 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
             "is_own": is_own(request, conversation),
         }
         response = render(request, "chat/shared.html", context)
-    # Search engines must not index a link that was sent to some readers.
+    # Search engines must not index shared links.
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
 
 def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """Return the conversation's title, unless a question is hidden: the title may be that question."""
+    """Return the title, which may be a hidden question."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:
@@ -138,7 +133,6 @@ def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Co
 @require_GET
 @for_visitors
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show the list, filtered by ``?q=``, with at most ``?show=`` conversations."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
     context = sidebar(request, shown=_shown(request))
@@ -153,14 +147,12 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @require_GET
 @for_visitors
 def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show an entry of the list again after a cancelled renaming."""
     return _entry(request, conversation_id)
 
 
 @require_http_methods(["GET", "POST"])
 @for_visitors
 def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a form in place of the entry, then the entry with its new title. Only htmx uses this view."""
     conversation = own_conversation(request, conversation_id)
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
@@ -191,5 +183,4 @@ def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 
 
 def _shown(request: HttpRequest) -> str:
-    """Return the address of the page that sent the htmx request; empty without the header."""
     return request.headers.get("HX-Current-URL", "")

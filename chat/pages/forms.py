@@ -28,8 +28,6 @@ class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ShareForm(forms.Form):
-    """The shared part of a conversation, and its audience."""
-
     scope = forms.ChoiceField(choices=Conversation.ShareScope.choices)
     audience = forms.ChoiceField(choices=Conversation.ShareAudience.choices)
     answer = forms.ModelChoiceField(Answer.objects.none(), required=False)
@@ -48,14 +46,14 @@ class ShareForm(forms.Form):
 
 
 class _Comment(forms.CharField):
-    """A text field that counts a line end as one character, as browsers do, although forms send two."""
+    """A text field that counts a line end as one character, as browsers do."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A rating, with a reason if it is bad. ``has_details`` is true if the form asked for the reason."""
+    """A rating; ``has_details`` if it was asked for a reason."""
 
     VERDICTS = {"yes": True, "no": False, "none": None}
 

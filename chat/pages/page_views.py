@@ -1,4 +1,4 @@
-"""Views of the chat's pages: the empty page, and the page of a conversation."""
+"""Views of the chat's pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from retrieval.models import Collection, Document
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    """Show the empty page. ``?document=`` and ``?collection=`` limit the search."""
     return page(request, conversation=None)
 
 
@@ -84,7 +83,7 @@ def _suggestions_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[s
 
 
 def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
-    """Return the next question's scope from the form or the address, or else from the last question."""
+    """Return the next question's scope, by default the last question's."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -96,12 +95,11 @@ def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str,
 
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
-    """Return the conversation's answers with the related rows that a page shows."""
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before a branch's edited question; empty if the conversation is not a branch."""
+    """Return the answers before a branch's edited question."""
     edited = conversation.branched_from
     if edited is None:
         return []

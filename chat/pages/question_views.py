@@ -1,4 +1,4 @@
-"""Views that ask a question, stream its answer, and stop it."""
+"""Views for asking, streaming and stopping."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ RECONNECT_MILLISECONDS = 1000
 
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
-    """Stream an answer as server-sent events with HTML fragments; a finished answer is sent again."""
+    """Stream an answer as HTML fragments; a finished answer is sent again."""
     turn = await sync_to_async(_turn_to_stream)(request, answer_id)
-    # The thread's connection would stay in use while the stream is open.
+    # The open stream must not keep a connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # This site did not send an id of another form, so the stream starts at the beginning.
+    # Other ids are not from this site.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
@@ -69,7 +69,7 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # The first bytes are sent at once, so that proxies and the reader see an open connection.
+    # Early bytes show an open connection to proxies and readers.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
@@ -78,7 +78,7 @@ async def _encode_frames(
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, event.payload)
-                # Rendering a whole answer runs in a thread, so that other streams do not wait.
+                # Other streams must not wait for rendering.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -86,7 +86,6 @@ async def _encode_frames(
 
 
 def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
-    """Return the stored turn, or a failed turn if it could not be stored."""
     try:
         answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()
         if answer is None or not answer.is_finished:
@@ -100,11 +99,7 @@ def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
 
 
 class _StreamedTurn:
-    """The frames of a reader's stream.
-
-    If a reader reconnects in the middle, the text before is missing here. Pieces are then shown as plain text, and
-    become Markdown when the answer is complete.
-    """
+    """The frames of a reader's stream; after reconnecting in the middle, pieces are plain text."""
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
@@ -162,7 +157,7 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question. htmx gets a turn that connects to the answer's stream; other browsers wait."""
+    """Save a question; htmx connects to its stream, other browsers wait."""
     named = _uuid(request.POST.get("conversation", ""))
     edited = _uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
@@ -180,7 +175,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             visitor=visitor_of(request),
             caller=caller_of(request),
             conversation_id=named,
-            # PostgreSQL rejects NUL, and no collection's name contains it.
+            # PostgreSQL rejects NUL.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
             edits=edits,
@@ -227,7 +222,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop the writing of an answer. Its stream shows the stored result, so htmx gets an empty response."""
+    """Stop an answer; its stream shows the result."""
     answer = get_object_or_404(stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Lays out records: table rows that extraction wrote as ``column: value; column: value``."""
+"""Lays out table rows that extraction wrote as ``column: value; column: value``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from markdown_it.token import Token
 
 from retrieval.tables.lexicon import label_of
 
-# A text with fewer columns may be prose, such as "Open: yes; parking: no".
+# Fewer columns may be prose: "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
 _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
-    """Add a rule to ``markdown`` that lays out records (a plugin of markdown-it).
+    """Add a rule for records to ``markdown`` (a plugin of markdown-it).
 
-    A record's paragraph gets the class ``record``, and each column its own line. If only cells that the question asks
-    for precede the record, they get the class ``asked``, and the record is folded. The text after a semicolon belongs
-    to the value before, unless it begins with a column's name.
+    A record is folded below the cells that the question asks for. A semicolon ends a value only before a column's name.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
@@ -60,7 +58,7 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # An opening mark has no content, and does not count.
+        # An opening mark has no content.
         first = not any(before.content for before in children[:number])
         inline.children += _columns(child, first=first) if child.type == "text" else (child,)
 
@@ -82,14 +80,11 @@ def _cells(line: str) -> Iterator[str]:
 
 
 def _columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """Yield the text's tokens, with a line break before each column and its name emphasised.
-
-    ``first``: the text opens the paragraph, so its first column needs no line break.
-    """
+    """Yield the text's tokens with each column on its own line."""
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
-            # The text continues a value that contains code or a link.
+            # The text continues a value.
             continue
         yield from _text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:

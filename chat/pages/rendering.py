@@ -1,4 +1,4 @@
-"""Renders answers as HTML: markers become citations, links are checked, and doubtful sentences are marked."""
+"""Renders answers as HTML."""
 
 from __future__ import annotations
 
@@ -29,17 +29,14 @@ from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark, SourceLines
 from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
 
-# A rendering's environment contains ``markers``, the known markers; ``link``, which renders a marker at its position in
-# the text; and ``addresses``, the result of :func:`permit`.
+# The environment contains ``markers``; ``link``, which renders a marker at an offset; and ``addresses``
+# (:func:`permit`).
 
-_TOP_HEADING = 3  # Levels 1 and 2 are the page's own headings.
+_TOP_HEADING = 3  # The page uses levels 1 and 2.
 
 
 def _citation(state: StateInline, silent: bool) -> bool:
-    """Parse ``[n]`` of a known source.
-
-    The rule runs before the rule for links, so that text cannot imitate a citation.
-    """
+    """Parse known markers before links, so that text cannot imitate them."""
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
         return False
@@ -54,7 +51,7 @@ def _citation(state: StateInline, silent: bool) -> bool:
 
 
 def _link_citations(state: StateCore) -> None:
-    """Turn markers into links to the citation at their position; other markers become text again."""
+    """Turn markers with a citation into links."""
     lines = SourceLines(state.src)
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
@@ -70,7 +67,7 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Label a paragraph of markers only: it cites the sources of the table or code above it."""
+    """Label a paragraph of markers below a table or code."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -82,16 +79,13 @@ def _name_lone_markers(state: StateCore) -> None:
 
 
 def permit(addresses: Collection[str]) -> dict[str, str]:
-    """Return the addresses that may be linked, by their canonical form."""
+    """Return linkable addresses by canonical form."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := canonical(address))}
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace links to addresses that no cited source contains by their label and address as text.
-
-    Other links get the source's spelling of the address. While an answer is written, it has no links.
-    """
+    """Replace unknown links by text; others get the source's spelling."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
         if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
@@ -125,7 +119,7 @@ class _AnswerRenderer(SafeRenderer):
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Keep line breaks before a label, as in the head of a mail; other lines form one paragraph."""
+        """Keep line breaks before a label, as in the head of a mail."""
         return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -156,7 +150,7 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An unsupported sentence, ``text[start:end]`` of the answer, with the ``reason`` in words."""
+    """An unsupported sentence, ``text[start:end]``."""
 
     start: int
     end: int
@@ -164,7 +158,7 @@ class Doubt:
 
 
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
-    """Return the checked statements that the sources do not support, in the order of the text."""
+    """Return the unsupported statements in order."""
     doubted = [
         Doubt(
             statement["start"],
@@ -178,12 +172,11 @@ def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
 
 
 def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
-    """Count the statements that could be checked against the sources."""
     return sum(statement["supported"] is not None for statement in statements)
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """Return the text with a remark behind each doubtful sentence, for output without marks."""
+    """Return the text with a remark behind each doubtful sentence."""
     remark = _("(not supported by the sources)")
     for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
         closing = _CLOSING.match(text, doubt.end)
@@ -210,12 +203,8 @@ LARGEST_CHARACTERS = 4000
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """Render a whole answer.
-
-    Each marker links to the citation at its position; a marker without citation stays text. A sign behind each doubtful
-    sentence explains the doubt. Only ``addresses`` are linked.
-    """
-    # The parser turns CRLF into one character, which shifts offsets.
+    """Render a whole answer with citations, signs of doubt, and links to ``addresses``."""
+    # The parser turns CRLF into one character.
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -244,10 +233,7 @@ def answer_html(
 
 
 def _with_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Add the sign behind the last piece of the mark.
-
-    A model's text cannot imitate a mark: quotation marks are escaped in text and in attributes.
-    """
+    """Add the sign behind the mark, which escaped text cannot imitate."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html
@@ -261,7 +247,7 @@ def _read_on(cited: Cited) -> SafeString:
 
 
 def citation_html(cited: Cited) -> SafeString:
-    """Render the superscript link of a marker. Data attributes contain its preview."""
+    """Render a marker with the data of its preview."""
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,
@@ -279,11 +265,10 @@ def citation_html(cited: Cited) -> SafeString:
 def streamed_html(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
-    """Return a piece of the unfinished line: escaped, with markers linked to the sources beside it.
+    """Return a piece of the unfinished line, escaped, with linked markers.
 
-    Signs of emphasis and code are removed until the line is rendered as Markdown, to avoid flicker. ``before`` is the
-    text before the piece, which shows whether brackets are inside code. ``at`` are the offsets of the markers in both;
-    if None, each ``[n]`` of the ``markers`` is a marker.
+    Signs of Markdown are removed to avoid flicker. ``before`` shows open code. ``at`` are the markers' offsets, None
+    for each ``[n]``.
     """
     whole = before + text
     html = []
@@ -314,32 +299,29 @@ def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 
 
 class StreamedMarkdown:
-    """Renders an answer while it grows: complete lines as Markdown, the last line as text.
+    """Renders a growing answer: complete lines as Markdown, the last as text.
 
-    The work stays proportional to the answer, because it is rendered again only after it has grown by a tenth. Other
-    streams wait meanwhile, so an answer longer than ``LARGEST_CHARACTERS`` continues as text until it is complete.
+    Rendering again after growth by a tenth keeps the work proportional. Other streams wait, so text beyond
+    ``LARGEST_CHARACTERS`` stays plain until the end.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
         self._answer_id = answer_id
         self._titles = titles
         self._text = ""
-        # The offsets of the markers; None: each number in brackets is a marker.
+        # Offsets of markers; None: each number in brackets.
         self._at: set[int] | None = None
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Return the output for this piece: text to append, or lines that replace all shown text.
-
-        ``at`` are the offsets of its markers; None: each number in brackets is a marker.
-        """
+        """Return text to append, or lines that replace all shown text."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Markdown does not recognise code over several lines before its end is there.
+        # Markdown needs the end of code over several lines.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return streamed_html(text, self._answer_id, self._titles, before, self._at)
@@ -358,7 +340,7 @@ class StreamedMarkdown:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The complete lines of an answer, and its unfinished last line."""
+    """Complete lines and the unfinished last line."""
 
     whole: SafeString
     tail: SafeString

@@ -1,8 +1,4 @@
-"""Suggests questions on the empty page and below an answer.
-
-Curators write suggestions for a collection. Otherwise they are questions that were written for passages, and headings
-that ask, if a search is sure of their passage.
-"""
+"""Suggests questions by curators, or written questions and headings that a search answers surely."""
 
 from __future__ import annotations
 
@@ -30,22 +26,18 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# A search is sure if the first score leads by this much: its passage is right in 18 of 21 such cases.
+# A lead of scores at which the first passage is right in 18 of 21 cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
 _PASSAGES_LOOKED_AT = 24
-# Range of a suggestion's length in characters.
+# In characters.
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return at most MOST_SUGGESTIONS questions with their collections.
-
-    They come from the ``chosen`` collection, or in turn from all collections that the user searches; empty if the
-    chosen collection may not be searched. Questions that no curator wrote are cached for an hour.
-    """
+    """Return suggestions of the ``chosen`` collection, or in turn of all; cached for an hour."""
     try:
         searched = filters_for(user, chosen).collections
     except InvalidQuery:
@@ -59,7 +51,7 @@ def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]
 
 
 def questions_of(document: Document) -> list[tuple[str, Collection]]:
-    """Return the most specific questions that the document's passages answer, with its collection."""
+    """Return the most specific questions of the document."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
     )
@@ -75,15 +67,15 @@ def _curated(collection: Collection) -> list[str]:
 
 
 def _cached_suggestions(collection: Collection) -> list[str]:
-    # The key changes when access to a document is restricted.
+    # The key contains restrictions of documents.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
 
 
 def _suggestions_of(collection: Collection) -> list[str]:
-    """Return the most specific question of each of a few documents, if a search is sure of its passage."""
-    # All readers of the collection get these questions, so restricted documents are left out.
+    """Return specific, sure questions of a few documents."""
+    # All readers of the collection see them.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
@@ -99,10 +91,7 @@ def _suggestions_of(collection: Collection) -> list[str]:
 
 
 def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
-    """Return whether a search finds the question's passage first, with a lead of SURE_LEAD.
-
-    False if the search fails.
-    """
+    """Return whether a search finds the passage with a lead; False if it fails."""
     try:
         hits = search(question, filters, top_k=2).hits
     except RagsiteError as error:
@@ -114,12 +103,9 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 
 
 def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """Return the questions that a passage answers and that a reader understands without it.
-
-    A heading that is a question comes first, without its number, then the questions written for the passage.
-    """
+    """Return a passage's questions that are clear without it: its heading, then written ones."""
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    # "What is the policy?" does not name the policy.
+    # "What is the policy?" is unclear.
     return [
         question
         for question in (*headings, *written)
@@ -128,16 +114,12 @@ def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
 
 
 def _specificity(question: str) -> tuple[int, int]:
-    """Return a sort key: up to 70 characters (two lines), a longer question is more specific."""
+    """Return a sort key: long questions up to two lines (70 characters) are specific."""
     return (min(len(question), 70), -len(question))
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Return at most MOST_FOLLOW_UPS questions to ask next, the closest to the citation first.
-
-    They are questions and headings of passages of the first cited document, which every reader of the answer may read.
-    Asked questions and cited passages are left out. Empty for a refusal and for an answer without citations.
-    """
+    """Return new questions of the first cited document, closest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()

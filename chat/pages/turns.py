@@ -1,4 +1,4 @@
-"""Prepares a question and its answer for templates."""
+"""Questions and answers for templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chat.pages.plain_text import plain
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from retrieval.models import Collection as DocumentCollection
 
-# If the sources answer the question with a lower probability, the reader is warned.
+# Below this probability, the reader is warned.
 LOW_CONFIDENCE = 0.5
 
 
@@ -31,11 +31,8 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` is used in ids of HTML elements; it is the answer's id, except on a shared page. The ``answer`` of a withheld
-    turn contains only the question. ``approved`` names the approver or is empty. ``doubts`` are unsupported sentences,
-    ``results`` passages beside or instead of the answer, and ``follow_ups`` questions to ask next. ``is_narrow``: a
-    refusal after a search in only some documents. ``models`` can answer again; empty without a choice. ``reason`` and
-    ``comment`` explain a bad rating.
+    ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
+    documents were not searched. ``models`` can answer again.
     """
 
     id: uuid.UUID
@@ -73,7 +70,7 @@ class ShownTurn:
 
     @property
     def links(self) -> tuple[Cited, ...]:
-        """The targets of the answer's markers: its citations, or the sources of a stopped, unchecked answer."""
+        """The markers' targets: citations, or the sources of an unchecked, stopped answer."""
         if not self.is_stopped:
             return self.citations
         return tuple(
@@ -85,8 +82,8 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that may be linked: of the cited documents, and in the cited sources."""
-        # A stopped answer was not checked, so it has markers but no citations.
+        """The addresses of cited documents and in cited sources."""
+        # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
         addresses = [address for source in cited for address in find_addresses(source["content"])]
@@ -94,13 +91,13 @@ class ShownTurn:
 
     @property
     def may_differ(self) -> bool:
-        """True if a new answer may differ: written by a model, another model possible, or a part failed."""
+        """True if a new answer may differ."""
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices)
 
     @property
     def quoted(self) -> Cited | None:
-        """The citation of the quoted passage; None if the answer is not a quotation."""
+        """The citation of an extractive answer."""
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
         return self.citations[0] if is_quoted and self.citations else None
 
@@ -114,19 +111,17 @@ class ShownTurn:
 
     @property
     def other_sources(self) -> tuple[SourceCard, ...]:
-        """The sources that are neither cited nor shown as a result."""
         shown = {result.chunk_id for result in self.results}
         return tuple(source for source in self.sources if not source.quotes and source.chunk_id not in shown)
 
     @property
     def is_loosely_supported(self) -> bool:
-        """True if the sources may not answer the question although an answer was found in them."""
+        """True if the answer may not fit the question."""
         confidence = self.answer.confidence
         return not self.answer.refused and confidence is not None and confidence < LOW_CONFIDENCE
 
     @property
     def doubt_summary(self) -> str:
-        """The sentence about unsupported parts of the answer; empty without doubts."""
         if not self.doubts:
             return ""
         checked = count_checked(self.answer.statements)
@@ -141,7 +136,6 @@ class ShownTurn:
 
     @property
     def copy_text(self) -> str:
-        """The answer with its sources, as plain text."""
         sources = (
             f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
         )
@@ -149,7 +143,6 @@ class ShownTurn:
 
     @property
     def spoken_text(self) -> str:
-        """The answer for a screen reader, without marks."""
         at = [(cited.marker, cited.marker_start) for cited in self.citations if cited.marker_start is not None]
         markers = [Marker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))]
         text = remove_markers(self.answer.text, markers or None)
@@ -157,7 +150,7 @@ class ShownTurn:
 
 
 def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = ()) -> ShownTurn:
-    """Build the stored turn. All database reads happen here, so that a template rendered later reads none."""
+    """Build the stored turn with all database reads of its template."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
     approval = approval_of(answer.approved)
@@ -186,7 +179,7 @@ def _is_narrow(answer: Answer) -> bool:
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """Build a turn with only its question, or ``question`` instead, because its documents are unreadable."""
+    """Build a turn with only its question, or ``question`` instead."""
     bare = Answer(
         pk=answer.pk,
         conversation_id=answer.conversation_id,
@@ -198,7 +191,7 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
 
 
 def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
-    """Return notices to the reader about fallbacks and limits of this answer."""
+    """Return notices about fallbacks."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

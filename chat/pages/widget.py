@@ -1,7 +1,6 @@
-"""Serves the widget: the chat in a frame on other sites, for readers without an account.
+"""Serves the chat in a frame on sites in WIDGET_SITES.
 
-A page of a site in WIDGET_SITES includes a script, which adds a button and the frame. The frame calls the API without
-cookies, so it reaches only public collections, even if the reader is signed in here.
+The frame sends no cookies, so it reaches only public collections.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from chat.pages.turns import build_turn, build_withheld_turn
 
 @require_GET
 def script(request: HttpRequest) -> HttpResponse:
-    """Redirect to the script that pages include. Raises: Http404 without WIDGET_SITES."""
+    """Redirect to the script. Raises: Http404 without WIDGET_SITES."""
     _require_sites()
     return redirect(static("chat/widget.js"))
 
@@ -32,7 +31,7 @@ def script(request: HttpRequest) -> HttpResponse:
 @require_GET
 @xframe_options_exempt
 def frame(request: HttpRequest) -> HttpResponse:
-    """Show the page in the frame, which only sites in WIDGET_SITES can embed. Raises: Http404 without them."""
+    """Show the framed page. Raises: Http404 without WIDGET_SITES."""
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)
@@ -44,7 +43,7 @@ def frame(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show an answer without an owner as HTML for the frame, with its sources as links."""
+    """Show an unowned answer in the frame."""
     _require_sites()
     found = get_object_or_404(answers_of_nobody().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)

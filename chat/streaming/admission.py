@@ -1,8 +1,7 @@
-"""Decides which answers are written now, which wait, and which are rejected.
+"""Admits answers to writing, waiting or rejection.
 
-Each web process has its own queue with its share of the site's places. An accepted question reserves a place at once,
-so that many simultaneous questions cannot all pass the check. A reservation lapses after a few seconds if no reader
-asks for the answer. A caller can use only a share of the places.
+Each process has a queue with its share of places. An accepted question reserves a place at once, so that simultaneous
+questions cannot all pass the check; an unused reservation lapses.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# The initial mean duration of an answer, the newest answer's share of the mean, and the longest pause in Retry-After.
+# Initial mean, the newest answer's weight in it, and the longest Retry-After.
 FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place in the queue: reserved until ``until``, or waiting, or in use.
+    """A place: reserved until ``until``, waiting, or in use.
 
-    ``wake`` is called, from any thread, when others have left.
+    Any thread may call ``wake``.
     """
 
     caller: str
@@ -44,7 +43,7 @@ class _Place:
 
 
 class Admission:
-    """The queue of a process, for all its threads. The places in the settings are divided among ``processes``."""
+    """The queue of a process, for all its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.processes = 1
@@ -63,16 +62,16 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Reserve a place for an answer that is requested soon. An empty ``caller`` has no share.
+        """Reserve a place; an empty ``caller`` has no limit.
 
-        Raises: SiteBusy; BudgetSpent if too many answers of the caller wait.
+        Raises: SiteBusy; BudgetSpent for too many waiting answers of the caller.
         """
         with self._lock:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
             most_of_caller = share_of(self.at_once) + share_of(self.waiting)
-            # Answers beyond a caller's share wait last, so they do not take places from other callers.
+            # Answers beyond a caller's share take no places of others.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
@@ -86,14 +85,14 @@ class Admission:
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
-        """Release a reservation: the question was not saved, or its answer needs no place."""
+        """Release an unneeded reservation."""
         with self._lock:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Take a place at the end of the queue, even if it is full: the question has been accepted.
+        """Take a place, even in a full queue: the question was accepted.
 
-        ``caller`` is used if this process has no reservation for the answer.
+        ``caller`` replaces a missing reservation.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
@@ -101,9 +100,9 @@ class Admission:
             self._count()
 
     def place(self, answer_id: UUID) -> int:
-        """Return the answer's position: 1 is the next to begin, 0 or less may begin now.
+        """Return the answer's position; 0 or less may begin now.
 
-        Answers beyond their caller's share come after the others.
+        Answers beyond their caller's share come last.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]
@@ -125,7 +124,6 @@ class Admission:
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
-        """Remove an answer that is complete or no longer wanted."""
         with self._lock:
             begun_at = self._joined.pop(answer_id).begun_at
             if begun_at is not None:
@@ -134,11 +132,9 @@ class Admission:
         self._wake_others()
 
     def _seconds_for(self, answers: float) -> int:
-        """Estimate the duration of ``answers`` answers, one after the other."""
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
     def counts(self) -> tuple[int, int]:
-        """Return the numbers of answers in writing and in waiting."""
         writing = sum(each.is_begun for each in self._joined.values())
         return writing, len(self._joined) - writing
 
@@ -157,5 +153,5 @@ ADMISSION = Admission()
 
 
 def share_of(places: int) -> int:
-    """Return the number of ``places`` that a caller may use at once, at least 1."""
+    """Return a caller's share of places, at least 1."""
     return max(1, int(places * settings.CALLER_SHARE))

@@ -1,4 +1,4 @@
-"""Accepts a question: checks the asker and the question, and creates the row for the answer."""
+"""Accepts a question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from retrieval.rights.search_filters import filters_for
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchMethod, Turn
 
-# PostgreSQL cannot store some control characters and surrogates.
+# PostgreSQL cannot store surrogates and some control characters.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
@@ -49,18 +49,15 @@ def begin(
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
-    """Create a PENDING answer to the question, in the named conversation or in a new one.
+    """Create a PENDING answer in a named or new conversation.
 
-    The search covers the ``collection`` (a slug; empty: all that the user may read), or only the ``document`` (an id)
-    and its attachments; without either, the scope of the conversation's last question. A question that ``edits``
-    another one begins a branch: a conversation that continues from the turns before the edited question. ``model``
-    names the language model; empty: the conversation's last choice, if still allowed, or the user's default. If
-    ``anew``, no earlier answer is reused, and the conversation keeps its model. ``history`` are earlier turns, oldest
-    first, from a client that stores them; they replace the conversation's. ``caller`` is the account or address whose
-    share of the places is used; empty: no limit.
+    The scope is ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments; by default the
+    last question's scope. ``edits`` begins a branch from an earlier question. ``model`` defaults to the conversation's
+    or the user's. ``anew``: reuse no earlier answer. ``history`` (oldest first) replaces the conversation's. ``caller``
+    is the account or address whose share of places is used.
 
-    Raises, with a message for the asker: InvalidQuestion; SiteBusy if too many answers wait; BudgetSpent if the user's
-    questions of today are used up, or too many answers of the caller wait; DiskFull if an answer could not be saved.
+    Raises, with messages for the asker: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
+    share; DiskFull.
     """
     question = checked(question)
     limits = limits_of(user)
@@ -108,7 +105,6 @@ def begin(
 
 
 def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
-    """Return the collection and document of a question. Raises: InvalidQuestion if they are unreadable."""
     if document is not None:
         readable = Document.objects.readable_by(user).select_related("collection")
         if (only := readable.filter(pk=document).first()) is None:
@@ -123,7 +119,7 @@ def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collec
 
 @contextmanager
 def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
-    """Run with a reserved place and yield the new answer's id."""
+    """Run with a reserved place, which errors release."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -134,14 +130,13 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
 
 
 def _continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
-    """Return the caller's own conversations, or without an account and cookies all unowned ones."""
     if not visitor and not user.is_authenticated:
         return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)
 
 
 def checked(question: str) -> str:
-    """Return the question as it can be stored and searched.
+    """Return the cleaned question.
 
     Raises: InvalidQuestion if it is empty, too long, or only excludes words.
     """

@@ -1,4 +1,4 @@
-"""Builds the JSON of answers and events, which is stored, streamed and returned by the API."""
+"""Builds the JSON of answers and events, for storage and API."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# Fields with the same name in an answer's row and in the event `searched`.
+# Fields of both an answer and `searched`.
 _SEARCHED = ("sources", "search_method", "degraded", "completed_question", "joined_question", "confidence")
-# Fields with the same name in a verified citation, in its row and in its JSON.
+# Fields of a citation, its row and its JSON.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
 def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
-    """Return the payload of a `token`; without ``markers`` every ``[n]`` of the text is a marker."""
+    """Return the payload of a `token`; None: every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -39,7 +39,6 @@ def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
 
 
 def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
-    """Yield the payloads of a stored answer's tokens."""
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
@@ -62,12 +61,10 @@ def searched(draft: AnswerDraft) -> dict[str, Any]:
 
 
 def searched_before(answer: Answer) -> dict[str, Any]:
-    """Return the `searched` payload of a stored answer."""
     return {**{name: getattr(answer, name) for name in _SEARCHED}, **_of_trace(read_trace(answer.trace))}
 
 
 def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
-    """Return the class of the question, and the reformulated question or None."""
     done = trace.reformulation if trace is not None else None
     return {
         "query_class": trace.query_class.value if trace is not None else "",
@@ -78,13 +75,12 @@ def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """Return the question that was searched, if a follow-up was completed or spelling corrected; else ""."""
+    """Return the completed or corrected question, or ""."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    """Store the search result in the row's fields."""
     found = searched(draft)
     for name in _SEARCHED:
         setattr(answer, name, found[name])
@@ -92,7 +88,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Store the answer in the row's fields, and return the unsaved rows of its citations."""
+    """Fill in the answer's row, and return unsaved citations."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.alternatives = [_alternative(each) for each in outcome.alternatives]
@@ -109,7 +105,7 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
 
 
 def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
-    """Return an answer that is shown once and not saved, with its citations."""
+    """Return an unsaved answer with its citations."""
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
@@ -117,7 +113,7 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
 
 
 def source(found: ContextSource, question: str) -> dict[str, Any]:
-    """Return the payload of a source; ``snippet`` is the best passage's sentence closest to the question."""
+    """Return the payload of a source; ``snippet`` is closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -131,10 +127,9 @@ def source(found: ContextSource, question: str) -> dict[str, Any]:
     }
 
 
-# Cached, because an answer asks several times for each of its sources.
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Return whether sentences instruct a language model; the prompt leaves these sentences out."""
+    """Return whether sentences instruct a model, and are left out."""
     return bool(find_instructions(content))
 
 
@@ -164,10 +159,7 @@ def _alternative(found: Alternative) -> dict[str, Any]:
 
 
 def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
-    """Return the computation over a table that the answer states; None if it states no value.
-
-    A model describes computations in its own sentences, which are checked like its others.
-    """
+    """Return the computation that the answer states, if it is extractive."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
@@ -180,7 +172,6 @@ def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] |
             "caption": result.caption,
             "rows": result.total,
         },
-        # For a value over many rows, `numbers` are the first rows.
         "rows": {"count": result.matched, "numbers": list(result.ordinals)},
     }
 
@@ -193,10 +184,7 @@ def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 
 def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
-    """Return a finished answer as the API returns it.
-
-    A repeated answer does not name its original, because that id would let the caller read a stranger's answer.
-    """
+    """Return a finished answer, without its original's id, which would open a stranger's answer."""
     approval = approval_of(answer.approved)
     return {
         "answer": answer.text,
@@ -228,7 +216,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """Return whether the text is incomplete: the model reached a limit, or the answer was stopped."""
+    """Return whether the text was stopped or reached a limit."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
@@ -248,7 +236,7 @@ def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
-    """Return the first source from the cited document, with defaults for fields of earlier releases."""
+    """Return the first source from the cited document, with defaults."""
     unknown: dict[str, Any] = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
     return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

@@ -25,12 +25,12 @@ from core.key_limits import KeyLimits, limits_of, set_limits
 from core.threads import in_database
 from core.user_types import AnyUser
 
-# A lost right ends a stream after a little more than this.
+# Seconds after which a lost right ends a stream.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 
 
-# Rights are read at most once per second and user, not per stream; all visitors share an entry.
+# Rights are cached per user, not per stream; visitors share an entry.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -43,10 +43,7 @@ async def follow(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the events of `streams.follow` while ``user`` may read the sources, then `failed`.
-
-    A reader with an API key may read while the key is valid, a reader with a session while the session is valid.
-    """
+    """Yield the events while ``user``, with its key or session, may read the sources."""
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
         yield _withheld()
@@ -65,7 +62,7 @@ async def follow(
                             yield _withheld()
                             return
             finally:
-                # A cancelled task must finish before the events are closed.
+                # A cancelled task must finish first.
                 if not following.done():
                     following.cancel()
                     await asyncio.wait([following])
@@ -75,7 +72,6 @@ async def follow(
             if event.name == "searched":
                 may_read = await in_database(reader.may_read, event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
-                # The last event contains the stored answer, if this process wrote it.
                 is_saved = event.name == "completed" and event.answer.is_finished
                 may_read = await in_database(reader.may_begin, event.answer if is_saved else None)
             else:
@@ -92,7 +88,7 @@ async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None
 
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
-    """Return whether ``user``, who waited for the answer, may still read it."""
+    """Return whether ``user`` may still read the answer."""
     held = _rights_of(user.pk, limits_of(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
@@ -100,7 +96,7 @@ def may_still_read(answer: Answer, user: AnyUser) -> bool:
 
 
 class _Reader:
-    """A reader's state while a stream is open. Its methods read the database."""
+    """A reader of an open stream."""
 
     def __init__(self, answer_id: uuid.UUID, user: AnyUser, session_key: str) -> None:
         self._answer_id = answer_id
@@ -110,20 +106,17 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # A reader who reconnects in the middle does not get the event `searched`, which may not be stored yet.
+        # False after reconnecting behind `searched`.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
-        """Return whether the answer's current content, or the content just ``saved``, may be read.
-
-        The stream reports a deleted answer.
-        """
+        """Return whether the answer, or its ``saved`` content, may be read; True if it was deleted."""
         if saved is None:
             found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
             if answer is None:
                 return True
-            # A visitor's cookie was checked before, and a stream cannot lose it.
+            # A visitor's cookie was checked before.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
@@ -138,7 +131,7 @@ class _Reader:
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
-        """Return whether the reader may read these sources and the sources of all earlier events."""
+        """Return whether these and all earlier sources may be read."""
         quoted = rights.documents_of(sources)
         self._documents |= quoted
         self._behind |= rights.collections_of(quoted)
@@ -151,25 +144,21 @@ class _Reader:
             allowed = False
         else:
             allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
-        # Cached rights may miss a right that was just granted.
+        # Cached rights may miss a new right.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
 def _load_searched(answer: Answer) -> dict[str, Any] | None:
-    """Return the search result of an answer that this or another process is writing."""
     run = RUNS.get(answer.pk)
     events: list[Any] = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
-    # The last event repeats earlier sources, and adds sources that a model found in tables.
+    # The last event contains all sources.
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
 def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
-    """Return the user's rights, at most half a second old, or None.
-
-    None: the user was deactivated or deleted, the key was revoked, or the session has ended.
-    """
+    """Return the user's recent rights; None for an invalid user, key or session."""
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:
@@ -200,7 +189,6 @@ def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) 
 
 
 def _user_of_session(session_key: str) -> Any:
-    """Return the session's user; anonymous if the session is gone or a new password ended it."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     return get_user(request)

@@ -1,7 +1,4 @@
-"""Saves the outcome of an answer: its row, citations and last event, in one transaction.
-
-It also closes answers that no process writes any more, and deletes events of old answers.
-"""
+"""Saves an answer, its citations and last event in one transaction; closes interrupted answers."""
 
 from __future__ import annotations
 
@@ -38,33 +35,32 @@ BROKEN = _("Something went wrong while answering. The question is saved: please 
 DELETED = _("This conversation was deleted.")
 INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
 STOPPED = _("Stopped before the end.")
-# The code in the event `failed` if a full disk prevented saving.
+# The code of `failed` on a full disk.
 DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
 def store(events: Sequence[StreamedEvent]) -> None:
-    """Store events. Some may be stored already, because the last regular round can overlap with the end."""
+    """Store events; the last regular round may overlap with the end."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def save(run: Run) -> StreamedEvent:
-    """Save the outcome after the published events, and return the last event with the stored answer.
+    """Save the outcome, and return the last event with the stored answer.
 
-    A second call changes no rows and returns the same event. If another process has the lease, or the answer was
-    closed, the event is `lost` and no row is saved: the database is right.
+    A second call returns the same event. If the lease was lost, the event is `lost`: the database is right.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # An earlier attempt saved it and lost the connection, or another process took over.
+            # An earlier attempt saved it without confirmation, or another process took over.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # An answer without a search depends on no documents. A copy gets no key: it must not replace a deleted original
-        # and its ratings. An approved answer may expire, so it is looked up each time.
+        # An answer without a search has no key, a copy must not replace its deleted original, and an approved answer
+        # may expire.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -102,14 +98,14 @@ def save(run: Run) -> StreamedEvent:
 
 
 def unsaved(error: Exception) -> dict[str, Any]:
-    """Return the payload of the last event of an answer that this error prevented from being saved."""
+    """Return the last event's payload after an error in saving."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 
 def _without_lost_references(citations: list[Citation]) -> list[Citation]:
-    """Remove references to deleted passages and documents; the cited words are kept."""
+    """Remove references to deleted rows; cited words stay."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -146,12 +142,11 @@ def _count(answer: Answer) -> None:
 
 @receiver(sweeping, dispatch_uid="chat.close_interrupted")
 def close_interrupted(**_options: Any) -> int:
-    """Mark answers without a living writer as failed, and delete events of old answers."""
     interrupted = Answer.objects.interrupted()
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # Its process died before it saved the text.
+        # Its process died unsaved.
         text = text_of(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()

@@ -1,4 +1,4 @@
-"""Encodes server-sent events (WHATWG HTML, "Server-sent events") and builds their response."""
+"""Server-sent events (WHATWG HTML, "Server-sent events")."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def encode(data: str, *, event: str, event_id: str = "") -> bytes:
-    """Encode an event. Every line of ``data`` arrives, with leading spaces; CR and CRLF arrive as LF.
+    """Encode an event with trusted name and id.
 
-    Without ``event_id`` the reader keeps the previous id. Names and ids must come from the site.
+    Lines arrive with leading spaces; CR and CRLF become LF. An empty ``event_id`` keeps the previous one.
     """
     lines = [f"id: {event_id}"] if event_id else []
     lines.append(f"event: {event}")
-    # Clients ignore an event without a data line, so empty data still gets a line.
+    # Clients ignore events without data lines.
     lines += [f"data: {line}" for line in _LINE_END.split(data)]
     return ("\n".join(lines) + "\n\n").encode()
 
 
 def comment(text: str) -> bytes:
-    """Encode a comment, which keeps the connection open; clients ignore it."""
+    """Encode a comment, which clients ignore."""
     return f": {text}\n\n".encode()
 
 
 def retry(milliseconds: int) -> bytes:
-    """Encode the time after which a client reconnects."""
+    """Encode the client's pause before it reconnects."""
     return f"retry: {milliseconds}\n\n".encode()
 
 
 def respond(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Return a streaming response whose headers ask proxies, and nginx in its own way, not to buffer."""
+    """Return a streaming response that proxies do not buffer."""
     headers = {"Cache-Control": "private, no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)

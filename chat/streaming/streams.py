@@ -1,8 +1,7 @@
-"""Streams answers: an answer is begun once, and any reader with the right follows it from any web process.
+"""Streams answers, each begun once and readable from any process.
 
-Readers in the writing process read from memory; other readers, and those who reconnect, read from the database. The
-writing stops on request, or if it has had no reader for a while. After a killed process, the next reader begins its
-answers again, or the sweep closes them.
+Readers in the writing process read from memory, others from the database. Writing stops on request or without readers.
+After a killed process, the next reader begins again, or the sweep closes the answer.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# Readers store `followed_at` this often, well within the writer's wait for readers.
+# Well within the writer's wait for readers.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
-# Readers may send any text instead of an id.
+# Readers may send any text.
 EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -43,15 +42,14 @@ def passing(name: str, **payload: Any) -> StreamedEvent:
 async def follow(
     answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, caller: str = ""
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the answer's events after the event ``after``, and begin the writing if necessary.
+    """Yield the answer's events after ``after``, and begin the writing if necessary.
 
-    If ``after`` belongs to an interrupted attempt, a `reset` comes first. Pings fill pauses. ``may_return``: a
-    disconnected reader can reconnect; otherwise the work stops at once. ``caller`` is the account or address whose
-    share of the places is used.
+    After an interrupted attempt, a `reset` comes first. Pings fill pauses. A disconnect stops the work unless
+    ``may_return``. ``caller`` is the account or address whose share of places is used.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # Shielded, because a leased answer must be written even if the reader leaves now.
+        # A leased answer must be written even if the reader leaves.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
@@ -70,7 +68,6 @@ async def follow(
 
 
 async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
-    """Start the writing if this process gets the lease; otherwise return None."""
     run = await in_database(writing.acquire, answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
@@ -79,10 +76,7 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
 
 
 async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
-    """Write the answer to its end, or wait for its writer, and return the last event.
-
-    Cancelling this stops the writing too.
-    """
+    """Return the last event of the answer; cancelling stops the writing."""
     last = passing("failed", message=str(DELETED))
     async with aclosing(follow(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
@@ -91,7 +85,7 @@ async def finish(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
 
 
 async def stop(answer_id: uuid.UUID) -> None:
-    """Stop the writing in whichever process it runs; the text so far is kept."""
+    """Stop the writing in any process; the text so far is kept."""
     await in_database(Answer.objects.stop, answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
@@ -105,7 +99,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         if attempt and attempt != run.answer.attempts:
             position = 0
             yield passing("reset")
-        # An id beyond the published events would be waited for forever.
+        # An invalid id would be waited for forever.
         position = min(position, len(run.events))
         while True:
             changed = run.changed
@@ -114,7 +108,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # Another process writes the answer now, or it was closed; the database has the rest.
+                    # The database has the rest.
                     last_id = run.events[position - 2].event_id if position > 1 else after
                     async for stored in follow(run.answer.pk, last_id):
                         yield stored
@@ -122,12 +116,11 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 yield event
                 if event.is_last:
                     return
-            # Only a reader that waits for the next event counts as a follower. If a connection is lost after an event
-            # was taken, this iterator may not be closed before the garbage collector runs.
+            # Only waiting readers follow: after a lost connection, this iterator may stay open until it is garbage.
             run.followers += 1
             try:
-                # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes with the event, so a reader who
-                # left would follow for ever (https://github.com/python/cpython/issues/86296).
+                # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes with the event
+                # (https://github.com/python/cpython/issues/86296).
                 async with asyncio.timeout(PING_SECONDS):
                     await changed.wait()
             except TimeoutError:
@@ -177,13 +170,12 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
 
 
 def _position(after: str) -> tuple[int, int]:
-    """Return attempt and sequence of an event id; (0, 0) if it is empty or malformed."""
+    """Return attempt and sequence; (0, 0) if malformed."""
     known = EVENT_ID.fullmatch(after)
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
 
 def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, bool, list[StreamedEvent]]:
-    """Return the answer, whether its writer is alive, and its events after the position."""
     answer = Answer.objects.annotate(
         is_alive=Q(heartbeat_at__gte=Now() - Answer.SILENT_AFTER),
         is_followed=Q(followed_at__gte=Now() - FOLLOWED_EVERY),
@@ -197,7 +189,6 @@ def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[An
 
 
 def _build_last_event(answer: Answer) -> StreamedEvent:
-    """Return the last event of an answer whose events were deleted."""
     last = StreamedEvent(answer=answer, attempt=answer.attempts, sequence=10**6)
     if answer.status == Answer.Status.FAILED:
         last.name, last.payload = "failed", {"message": answer.error}

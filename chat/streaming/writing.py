@@ -1,7 +1,7 @@
-"""Writes answers in this process: leases, events, heartbeats and endings.
+"""Writes answers in this process.
 
-Readers in the same process get events at once. Events and heartbeats are stored a few times per second, in one
-statement for all answers. The last event is always true, and is stored before it is shown.
+Events and heartbeats are stored a few times per second, in one statement for all answers. The last event is stored
+before it is shown.
 """
 
 from __future__ import annotations
@@ -42,13 +42,11 @@ from retrieval.types import SearchFilters, SearchMethod
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-# Writing continues this long for a reader who may reconnect.
+# Writing continues for a reader who may reconnect.
 UNFOLLOWED_SECONDS = 5.0
-# Writing continues this long for a caller who cannot reconnect: the next round stops it.
+# Writing stops in the next round for a caller who cannot reconnect.
 GONE_SECONDS = 0.2
-# Pauses between attempts to save a finished answer.
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
-# Time limit for finding a reusable answer.
 LOOK_UP_SECONDS = 2.0
 
 _RENEW = (
@@ -61,7 +59,7 @@ _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Wea
 
 
 def acquire(answer_id: uuid.UUID) -> Run | None:
-    """Lease an answer that waits or whose writer is dead, and return its run; None if there is none."""
+    """Lease an answer; None if it needs no writer."""
     answer = Answer.objects.acquire(answer_id)
     if answer is None:
         return None
@@ -79,12 +77,11 @@ def start(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watch = _WATCHES.get(run.loop)
     if watch is None or watch.done():
-        # An empty context, because the task works for all answers, not for the request that starts it.
+        # The task works for all answers, not for one request.
         _WATCHES[run.loop] = run.loop.create_task(_watch(run.loop), name="heartbeat of answers", context=Context())
 
 
 async def _write(run: Run) -> None:
-    """Publish the answer's events, then save and publish its outcome."""
     run.outcome = Failed(str(BROKEN))
     started = time.perf_counter()
     try:
@@ -117,7 +114,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # Shielded, because a server that shuts down cancels all tasks, and the outcome must still be saved.
+    # A shutdown cancels all tasks, but the outcome must be saved.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -127,7 +124,6 @@ def _so_far(run: Run, notice: str) -> Completed:
 
 
 async def _publish(run: Run, started: float) -> None:
-    """Publish the events except the last, and record their content in the run."""
     async with aclosing(_generate_events(run)) as events:
         async for event in events:
             milliseconds = (time.perf_counter() - started) * 1000
@@ -135,11 +131,11 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # In a thread, because it searches the sources for instructions, which takes milliseconds.
+                    # Searching the sources for instructions takes milliseconds.
                     run.tell("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
-                    # The last token's time counts; checking follows.
+                    # The last token's time counts.
                     run.timings_ms["written"] = milliseconds
                     run.tell("token", payloads.token(event.text, event.markers))
                 case Withdrawn():
@@ -190,7 +186,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Look up a reusable answer; after a database error there is none, and the search reports the error."""
+    """Look up a reusable answer; the search reports database errors."""
     try:
         with statements_within(LOOK_UP_SECONDS):
             return answer_cache.look_up(run.answer, run.filters, run.history, writer)
@@ -203,14 +199,10 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 
 @asynccontextmanager
 async def _turn(run: Run) -> AsyncGenerator[None, None]:
-    """Run with a place among the answers being written, after waiting for the run's turn.
-
-    While it waits, it publishes `queued` at each change of its position, and with 0 at the end of the wait.
-    """
+    """Run in the run's turn, with `queued` events at each change of its position, the last with 0."""
     changed = asyncio.Event()
 
     def wake() -> None:
-        # A closed loop has no waiting tasks.
         with contextlib.suppress(RuntimeError):
             run.loop.call_soon_threadsafe(changed.set)
 
@@ -244,7 +236,7 @@ async def _end(run: Run) -> None:
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Counted before saving, because the model was paid even if the answer was deleted or taken over.
+                # Counted first: the model was paid even if the answer is deleted.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save, run)
@@ -255,7 +247,7 @@ async def _end(run: Run) -> None:
             break
         except Exception as error:
             last.payload = saving.unsaved(error)
-            # The text must survive a database restart, or a cited passage deleted meanwhile.
+            # The text survives a database restart.
             logger.exception("Answer %s could not be saved.", run.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
@@ -266,10 +258,7 @@ async def _end(run: Run) -> None:
 
 
 async def leave_to_others(seconds: float) -> None:
-    """Give up this loop's answers before it ends; their next readers begin them again in another process.
-
-    Answers being saved have a few seconds to finish.
-    """
+    """Give up this loop's answers to other processes, except those being saved."""
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]
     for run in own:
@@ -280,7 +269,6 @@ async def leave_to_others(seconds: float) -> None:
 
 
 async def _hand_over(run: Run) -> None:
-    """Release the lease, so that the next reader in another process begins the answer again at once."""
     try:
         await in_database(run.answer.hand_over)
     except Exception:
@@ -298,16 +286,13 @@ def _close(run: Run) -> None:
 
 
 def _forget(run: Run) -> None:
-    """Forget the run, unless another loop began a newer run of the answer."""
+    """Forget the run, but not a newer one of another loop."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]
 
 
 async def _watch(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats while the loop has runs.
-
-    Cancel each run that was stopped, lost its lease, or has no reader left.
-    """
+    """Store events and heartbeats; cancel runs that were stopped, or lost their lease or readers."""
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         runs = [run for run in list(RUNS.values()) if run.loop is loop]
@@ -317,7 +302,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store, snapshots)
         except Exception:
-            # The database does not respond: the writing continues, and the next round tries again.
+            # The next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for run in snapshots:
@@ -333,10 +318,7 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store each run's events up to the given number.
-
-    Return, for each run whose lease is valid, whether a reader in another process follows.
-    """
+    """Store each run's events up to a number; return whether leased runs are followed elsewhere."""
     if not snapshots:
         return {}
     try:

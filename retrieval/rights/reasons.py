@@ -1,4 +1,4 @@
-"""Explains on admin pages why a user may or may not read a collection or a document."""
+"""Explains rights to collections and documents."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from retrieval.models.narrowing import readers_for
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A decision by the queries, with its rule in a sentence.
-
-    ``remark`` is another reason why it is not found, or empty.
-    """
+    """A decision with its rule; ``remark`` is another obstacle."""
 
     is_seen: bool
     rule: str
@@ -27,7 +24,7 @@ class Reason:
 
 
 def why_collection(user: Any, collection: Collection) -> Reason:
-    """Return whether ``user`` (anonymous for a visitor) may ask the collection, and by which rule."""
+    """Return whether and why ``user`` may ask the collection."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
@@ -69,7 +66,7 @@ def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
 
 
 def why_document(user: Any, document: Document) -> Reason:
-    """Return whether ``user`` may read the document, and by which rule."""
+    """Return whether and why ``user`` may read the document."""
     found = why_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark

@@ -1,4 +1,4 @@
-"""Builds the filters of a search: the documents that the caller may read and has asked for."""
+"""Filters of a search, with the caller's rights."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.models.narrowing import readers_for, seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
 
-# Columns of a document's own dates, by their names in filters.
+# Columns by their names in filters.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 
 Row = TypeVar("Row", bound=Model)
 
 
 def filters_for(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters for the documents that ``user`` may read, in one collection or in all in service.
+    """Return filters for the documents that ``user`` may read, in one or all collections.
 
-    A search without a named collection or documents leaves out collections that are searched only by name, unless there
-    are no others. A draft's working copy is searched only by its name. Raises: InvalidQuery if the named collection
-    does not exist or may not be read; the message does not say which.
+    Collections searched only by name, and drafts' copies, are left out unless named or without others. Raises:
+    InvalidQuery for a missing or unreadable collection, without saying which.
     """
     filters = _filters_in(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=readers_in(filters.collections, user))
@@ -51,7 +50,7 @@ def everything(collection: str = "", **wanted: object) -> SearchFilters:
 def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # A caller that names documents has chosen their collections too.
+    # Named documents imply their collections.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
@@ -60,10 +59,7 @@ def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[s
 
 
 def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
-    """Hash the readers and the restrictions of the collections' documents; empty without ``readers``.
-
-    The key changes with the readers' groups, and with each document's restriction.
-    """
+    """Hash the readers and the restrictions of documents; "" without ``readers``."""
     if not readers:
         return ""
     key = settings.DOCUMENT_GROUPS_KEY
@@ -78,7 +74,7 @@ def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
 
 
 def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader of these collections; empty if no document is hidden from ``user``.
+    """Return ``user`` as a reader, or () if no document is hidden.
 
     An empty filter keeps searches fast.
     """
@@ -88,17 +84,14 @@ def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
 
 
 def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
-    """Return the rows (chunks, or others with a `document`) whose document passes the filters.
-
-    The caller filters by collection.
-    """
+    """Return the rows whose `document` passes the filters, except by collection."""
     return _restricted(rows, filters, "document__")
 
 
 def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
-    """Return the filters as an SQL condition on ``document_id``, with its parameters; empty without filters.
+    """Return the filters as SQL that begins with AND, with parameters; empty without filters.
 
-    The condition begins with AND. Raises: EmptyResultSet if no document can pass.
+    Raises: EmptyResultSet.
     """
     if not filters:
         return "", []
@@ -124,18 +117,15 @@ def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Query
 
 
 def _has_any(key: str, values: Sequence[object], path: str) -> Q:
-    """Return the condition that the metadata has one of the values under the key, alone or in a list.
-
-    No document meets the condition without values.
-    """
+    """Return the condition that metadata has one of the values, alone or in a list."""
     alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
     return reduce(or_, alternatives, Q(pk__in=[]))
 
 
 def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
-    """Return the rows whose document's date is in the range; documents without a valid date do not pass.
+    """Return the rows with a valid date in the range.
 
-    Days of `added` and `changed` are days of the site's time zone; days in metadata are compared as written.
+    Days of `added` and `changed` are in the site's time zone; days in metadata are as written.
     """
     if dates.field in DATE_COLUMNS:
         column = f"{path}{DATE_COLUMNS[dates.field]}"
@@ -146,7 +136,7 @@ def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
         return rows
     written = KeyTextTransform(dates.field, f"{path}metadata")
     first, last = dates.first or date.min, dates.last or date.max
-    # The C collation sorts ISO dates correctly whatever the database's language is.
+    # The C collation sorts ISO dates in any database.
     day = Collate(Left(written, 10), "C")
     return rows.filter(
         Regex(day, Value(r"^\d{4}-\d{2}-\d{2}$")),

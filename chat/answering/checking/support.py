@@ -144,7 +144,7 @@ def _opens_sentence(text: str, at: int) -> bool:
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# Positions of content words between the words of a pair, plus 1.
+# Content words at most this many positions apart are a pair.
 
 PHRASE_REACH = 2
 
@@ -269,7 +269,7 @@ class SupportScorer:
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
         """Return the support of a sentence by the passages it cites; None without an assertion.
 
-        Without valid citations all passages are compared, with the reason `uncited`.
+        All passages are compared if it cites none of them, with the reason `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:
