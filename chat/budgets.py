@@ -87,7 +87,7 @@ class Budget:
 
 def budget_of(user: AnyUser | None) -> Budget | None:
     """Return the user's budget of today; None without limits."""
-    limits = _limits_of(user)
+    limits = _find_limits(user)
     if user is None or user.pk is None or limits == (None, None, None):
         return None
     counted = QuestionCount.objects.filter(user_id=user.pk, day=timezone.localdate()).first() or QuestionCount()
@@ -100,7 +100,7 @@ def budget_of(user: AnyUser | None) -> Budget | None:
 
 def spend_question(user: AnyUser) -> None:
     """Count a question in the transaction that saves it. Raises: BudgetSpent."""
-    limit = _limits_of(user)[0]
+    limit = _find_limits(user)[0]
     if limit is None:
         return
     with connection.cursor() as cursor:
@@ -110,7 +110,7 @@ def spend_question(user: AnyUser) -> None:
             counted = cursor.fetchone()
     if counted is None:
         message = _("You have asked all the questions that you may ask today (%(limit)d). Tomorrow you can ask again.")
-        raise BudgetSpent(message % {"limit": limit}, _seconds_to_tomorrow())
+        raise BudgetSpent(message % {"limit": limit}, _count_seconds_to_tomorrow())
 
 
 def may_use_model(user: AnyUser | None) -> bool:
@@ -129,7 +129,7 @@ def forget_old_counts() -> None:
     QuestionCount.objects.filter(day__lt=timezone.localdate() - _COUNTS_KEPT).delete()
 
 
-def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
+def _find_limits(user: AnyUser | None) -> tuple[Decimal | None, ...]:
     if user is None or not user.is_authenticated:
         return (None, None, None)
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
@@ -140,7 +140,7 @@ def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
     return tuple(next((Decimal(str(limit)) for limit in each if limit is not None), None) for each in limits)
 
 
-def _seconds_to_tomorrow() -> int:
+def _count_seconds_to_tomorrow() -> int:
     tomorrow = timezone.make_aware(datetime.combine(timezone.localdate() + timedelta(days=1), time.min))
     return max(1, math.ceil((tomorrow - timezone.now()).total_seconds()))
 

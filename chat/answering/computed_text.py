@@ -66,10 +66,10 @@ def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
     number = read_quantity(text)
     if is_share and number is not None:
         return f"{text} ({100 * number.value:.1f} %)"
-    return _with_unit(text, cell)
+    return _add_unit(text, cell)
 
 
-def _with_unit(number: str, cell: ResultCell) -> str:
+def _add_unit(number: str, cell: ResultCell) -> str:
     unit = _SIGNS.get(cell.unit, cell.unit)
     return f"{number} {unit}" if unit else number
 
@@ -83,44 +83,46 @@ class _Writer:
     def write(self) -> list[str]:
         match self._result.operation:
             case Operation.COUNT | Operation.LIST | Operation.ROWS:
-                return self._with_rows()
+                return self._write_rows()
             case Operation.SUM | Operation.MEAN:
-                return [self._sentence(self._result.operation.value, ends=True, value=self._total())]
+                return [self._write_sentence(self._result.operation.value, ends=True, value=self._show_total())]
             case Operation.COMPARE:
                 return [self._compare()]
             case Operation.MOST | Operation.LEAST:
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
-                return [self._sentence(phrase, ends=True)]
+                return [self._write_sentence(phrase, ends=True)]
         return self._look_up()
 
     def _look_up(self) -> list[str]:
         result = self._result
         if len(result.rows) > 1:
-            return [self._sentence("look_up_all" if result.targets else "count"), *self._table()]
+            return [self._write_sentence("look_up_all" if result.targets else "count"), *self._write_table()]
         if not result.targets:
-            return [self._sentence("only", ends=True)]
+            return [self._write_sentence("only", ends=True)]
         row = result.rows[0]
-        cells = [{"column": self._column(at), "value": self._cell(row, at)} for at in result.targets]
-        return [" ".join(self._sentence("look_up", ends=True, **cell) for cell in cells)]
+        cells = [{"column": self._show_column(at), "value": self._show_cell(row, at)} for at in result.targets]
+        return [" ".join(self._write_sentence("look_up", ends=True, **cell) for cell in cells)]
 
-    def _with_rows(self) -> list[str]:
+    def _write_rows(self) -> list[str]:
         result = self._result
         if result.operation is Operation.ROWS:
             if len(result.rows) == 1:
-                return [self._record(result.rows[0])]
+                return [self._write_record(result.rows[0])]
             phrase = ("rows_least" if result.is_least else "rows_most") if result.is_ordered else "rows"
         elif result.operation is Operation.COUNT:
             is_distinct = result.value != str(result.matched)
             return [
-                self._sentence("distinct" if is_distinct else "count" if result.conditions else "count_all", ends=True)
+                self._write_sentence(
+                    "distinct" if is_distinct else "count" if result.conditions else "count_all", ends=True
+                )
             ]
         else:
             phrase = "count" if result.conditions else "count_all"
-        return [self._sentence(phrase), *self._table()]
+        return [self._write_sentence(phrase), *self._write_table()]
 
-    def _record(self, row: ResultRow) -> str:
+    def _write_record(self, row: ResultRow) -> str:
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
-        shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
+        shown = {at: f"{self._show_column(at)}: {self._show_cell(row, at)}" for at in filled}
         asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
         return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
 
@@ -130,15 +132,15 @@ class _Writer:
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
         text = self._say(
             "more" if is_more else "less",
-            column=self._column(target),
-            name=self._cell(first, 0),
-            value=f"{self._cell(first, target)}{self._mark(first)}",
-            other=self._cell(second, 0),
-            less=f"{self._cell(second, target)}{self._mark(second)}",
+            column=self._show_column(target),
+            name=self._show_cell(first, 0),
+            value=f"{self._show_cell(first, target)}{self._mark(first)}",
+            other=self._show_cell(second, 0),
+            less=f"{self._show_cell(second, target)}{self._mark(second)}",
         )
         return f"{text}."
 
-    def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
+    def _write_sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
         result = self._result
         known: dict[str, object] = {
             "matched": result.matched,
@@ -150,36 +152,36 @@ class _Writer:
             "caption": _escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1]),
         }
         if result.rows:
-            known["name"] = self._cell(result.rows[0], 0)
+            known["name"] = self._show_cell(result.rows[0], 0)
             if result.targets:
-                known["value"] = result.value or self._cell(result.rows[0], result.targets[0])
+                known["value"] = result.value or self._show_cell(result.rows[0], result.targets[0])
         if result.targets:
-            known["column"] = self._column(result.targets[0])
+            known["column"] = self._show_column(result.targets[0])
         text = self._say(phrase, **(known | values))
         if ends:
             return f"{text}{self._mark(result.rows[0]) if result.rows else ''}."
         return f"{text}{':' if result.rows else '.'}"
 
-    def _total(self) -> str:
+    def _show_total(self) -> str:
         result = self._result
-        return _with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
+        return _add_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
-    def _table(self) -> list[str]:
+    def _write_table(self) -> list[str]:
         result = self._result
         if not result.rows:
             return []
-        columns = [*range(result.name_columns), *self._varying_columns()]
-        lines = ["", self._row([self._column(at) for at in columns]), "|" + "---|" * len(columns)]
+        columns = [*range(result.name_columns), *self._find_varying_columns()]
+        lines = ["", self._write_row([self._show_column(at) for at in columns]), "|" + "---|" * len(columns)]
         shown = result.rows[: _MOST_EXAMPLES if result.is_ordered else MOST_ROWS]
         for row in shown:
-            cells = [self._cell(row, at) for at in columns]
+            cells = [self._show_cell(row, at) for at in columns]
             cells[-1] += self._mark(row)
-            lines.append(self._row(cells))
+            lines.append(self._write_row(cells))
         if (further := result.matched - len(shown)) > 0:
             lines += ["", "…" + self._say("further", count=further)]
         return lines
 
-    def _varying_columns(self) -> list[int]:
+    def _find_varying_columns(self) -> list[int]:
         result = self._result
         return [
             at
@@ -194,10 +196,10 @@ class _Writer:
         marker = self._marker_of(row)
         return f" {marker}" if marker else ""
 
-    def _column(self, at: int) -> str:
+    def _show_column(self, at: int) -> str:
         return _escape(show_name(self._result.columns[at]))
 
-    def _cell(self, row: ResultRow, at: int) -> str:
+    def _show_cell(self, row: ResultRow, at: int) -> str:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
@@ -207,7 +209,7 @@ class _Writer:
         return bool(numbers) and all(number is not None and 0 <= number.value <= 1 for number in numbers)
 
     @staticmethod
-    def _row(cells: Sequence[str]) -> str:
+    def _write_row(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
 

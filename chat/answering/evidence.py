@@ -113,13 +113,15 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
-    coverage = {each.marker: _coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources}
-    cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _cosine(each)) is not None}
+    coverage = {
+        each.marker: _measure_coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources
+    }
+    cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _find_cosine(each)) is not None}
     features = {"coverage": max(coverage.values())}
     if any(_is_given(by_id.get(each.block.best.chunk_id)) for each in sources):
         return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
     if calibration is None or not cosines:
-        return Evidence(_probability(features, WEIGHTS_OF_WORDS), features, True, {})
+        return Evidence(_compute_probability(features, WEIGHTS_OF_WORDS), features, True, {})
     closeness = {
         source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
         for source in sources
@@ -128,7 +130,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     features["closeness"] = max(closeness.values(), default=0.0)
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
-    foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
+    foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
     # A passage in another language must be closer than every passable one in the question's.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
@@ -136,7 +138,7 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     if across:
         features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
     own_probability = {
-        marker: _answerable(
+        marker: _estimate_answerable(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
             | ({"foreign_closeness": near} if marker in across else {})
         )
@@ -146,22 +148,22 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         frozenset(marker for marker, probability in own_probability.items() if probability >= enough)
         for enough in (ANSWERABLE, NEAR)
     )
-    return Evidence(_answerable(features), features, False, closeness, alone, near_ones)
+    return Evidence(_estimate_answerable(features), features, False, closeness, alone, near_ones)
 
 
-def _answerable(features: Mapping[str, float]) -> float:
-    probability = _probability(features, WEIGHTS)
+def _estimate_answerable(features: Mapping[str, float]) -> float:
+    probability = _compute_probability(features, WEIGHTS)
     if "foreign_closeness" in features:
-        probability = max(probability, _probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
+        probability = max(probability, _compute_probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
     return probability
 
 
-def _probability(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
+def _compute_probability(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
     logit = INTERCEPT + sum(weight * features.get(name, 0.0) for name, weight in weights.items())
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-def _foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
+def _find_foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
     return frozenset(source.marker for source in sources if is_foreign(source, question))
 
 
@@ -177,15 +179,15 @@ def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[
     it has a capital inside, such as WiFi. Days, months and contractions are not names.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
-    is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
+    is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
     # German nouns have capitals too.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
-    start, end = _asking_clause(trace.query)
+    start, end = _find_asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
     return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query, capitals_are_names)))
 
 
-def _asking_clause(question: str) -> tuple[int, int]:
+def _find_asking_clause(question: str) -> tuple[int, int]:
     """Return the span of the last clause that asks."""
     sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
     asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
@@ -206,12 +208,12 @@ def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bo
     return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
 
-def _cosine(candidate: Candidate) -> float | None:
+def _find_cosine(candidate: Candidate) -> float | None:
     found = candidate.retrievers.get(Retriever.VECTOR)
     return found.score if found is not None else None
 
 
-def _coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
+def _measure_coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
     if candidate is not None and candidate.word_share is not None:
         return candidate.word_share
     asked = stems(question)
@@ -245,9 +247,9 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
         # A section's opening is about its heading, so the first block wins.
-        asked = _stretches(question)
+        asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
-        return max(alike, key=lambda unit: (asked & _stretches(strip_markup(unit.text, all_links=True))).total())
+        return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())
     if not by_meaning:
         return first[0]
     first = first[:MOST_COMPARED]
@@ -259,6 +261,6 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         return first[0]
 
 
-def _stretches(text: str) -> Counter[str]:
+def _count_stretches(text: str) -> Counter[str]:
     plain = f" {' '.join(_WORD.findall(text.lower()))} "
     return Counter(plain[at : at + 4] for at in range(len(plain) - 3))

@@ -61,7 +61,7 @@ def try_out(model: LanguageModel) -> Tried:
     """Try the model now, as long as four short answers take."""
     tried = Tried()
     try:
-        async_to_sync(_answer)(_client(model), tried)
+        async_to_sync(_answer)(_build_client(model), tried)
         tried.uses_functions = try_model(model)
     except ModelFailed as error:
         tried.error = str(error)
@@ -91,7 +91,7 @@ def uses_functions(name: str) -> bool:
     model = writers.language_models().get(name)
     if model is None:
         return False
-    trial, is_new = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
+    trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
     # A killed worker left the trial unfinished.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
@@ -102,9 +102,9 @@ def uses_functions(name: str) -> bool:
 
 def try_model(model: LanguageModel) -> bool:
     """Try whether the model calls functions correctly, and store the result. Raises: ModelFailed."""
-    trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
+    trial, _ = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
-        passed = async_to_sync(_calls_rightly)(_client(model))
+        passed = async_to_sync(_calls_rightly)(_build_client(model))
     except ModelFailed as error:
         logger.warning("%s could not be tried: %s", trial.model, error)
         trial.delete()
@@ -115,7 +115,7 @@ def try_model(model: LanguageModel) -> bool:
     return passed
 
 
-def _client(model: LanguageModel) -> CompletionClient:
+def _build_client(model: LanguageModel) -> CompletionClient:
     try:
         return CompletionClient(model.endpoint, TRIAL_SECONDS)
     except SecretUnreadable as error:
@@ -155,5 +155,5 @@ async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) ->
     return (said + machinery.close()).strip(), calls
 
 
-def _endpoint(model: LanguageModel) -> str:
+def _name_endpoint(model: LanguageModel) -> str:
     return f"{model.model} at {model.base_url}"[:500]

@@ -107,15 +107,15 @@ class OpenAICompatibleGenerator:
             instructions=draft.instructions,
         )
         draft.prompt_version, draft.left_out = PROMPT_VERSION, prompt.left_out
-        draft.usage = self._usage(prompt.tokens, 0, estimated=True)
+        draft.usage = self._build_usage(prompt.tokens, 0, estimated=True)
         output = AnswerStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
         messages = [dict[str, Any](message) for message in prompt.messages]
-        ends_at = self._end()
+        ends_at = self._compute_end()
         dialogue = None
         if tables is not None:
             dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=ends_at)
-        async with aclosing(self._rounds(messages, dialogue, known, draft, ends_at)) as pieces:
+        async with aclosing(self._run_rounds(messages, dialogue, known, draft, ends_at)) as pieces:
             async for piece in pieces:
                 if piece is None:
                     output = AnswerStream(prompt, draft.question, draft.sources, history, _encode)
@@ -123,12 +123,12 @@ class OpenAICompatibleGenerator:
                         dialogue.output = output
                     yield Withdrawn()
                 elif shown := output.feed(piece):
-                    yield _token(output, shown)
+                    yield _build_token(output, shown)
                 if output.is_looping:
                     draft.looped = True
                     break
         if rest := output.close():
-            yield _token(output, rest)
+            yield _build_token(output, rest)
         draft.written = output.written.strip()
         if not draft.calls and not draft.looped:
             draft.dialogue = (*prompt.messages, {"role": "assistant", "content": draft.written})
@@ -142,7 +142,7 @@ class OpenAICompatibleGenerator:
             what = "only a call or a thought" if draft.has_machinery else "nothing"
             raise ModelFailed(f"The model said {what} in place of an answer.")
 
-    async def _rounds(
+    async def _run_rounds(
         self,
         messages: list[dict[str, Any]],
         dialogue: TableDialogue | None,
@@ -158,7 +158,7 @@ class OpenAICompatibleGenerator:
         said, spent = "", _NOTHING
         while True:
             gap = "\n\n" if said else ""
-            async with aclosing(self._round(messages, known, draft, ends_at, spent, calls)) as pieces:
+            async with aclosing(self._run_round(messages, known, draft, ends_at, spent, calls)) as pieces:
                 async for piece in pieces:
                     said = "" if piece is None else said + piece
                     yield piece if piece is None else gap + piece
@@ -168,11 +168,11 @@ class OpenAICompatibleGenerator:
             messages += await dialogue.run(said, calls)
             spent, calls = draft.usage or _NOTHING, None
 
-    def _end(self) -> float:
+    def _compute_end(self) -> float:
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
-    async def _round(
+    async def _run_round(
         self,
         messages: list[dict[str, Any]],
         known: Sequence[str],
@@ -211,12 +211,12 @@ class OpenAICompatibleGenerator:
                     if calls is not None:
                         calls.add(delta.calls)
                     if delta.prompt_tokens is not None and delta.completion_tokens is not None:
-                        draft.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
+                        draft.usage = self._build_usage(delta.prompt_tokens, delta.completion_tokens, spent)
                         counted = True
                     elif not counted:
                         said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
                         reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
-                        draft.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
+                        draft.usage = self._build_usage(prompt_tokens, reckoned, spent, estimated=True)
                     last = (last + delta.text)[-80:]
                     said = machinery.feed(delta.text)
                     if machinery.takes_back:
@@ -243,7 +243,7 @@ class OpenAICompatibleGenerator:
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 
-    def _usage(
+    def _build_usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
     ) -> Usage:
         tokens = prompt_tokens + spent.prompt_tokens, completion_tokens + spent.completion_tokens
@@ -251,7 +251,7 @@ class OpenAICompatibleGenerator:
         return Usage(*tokens, cost, estimated or spent.estimated)
 
 
-def _token(output: AnswerStream, text: str) -> AnswerToken:
+def _build_token(output: AnswerStream, text: str) -> AnswerToken:
     begin = output.shown_length - len(text)
     return AnswerToken(text, tuple(marker.moved(-begin) for marker in output.markers if marker.start >= begin))
 

@@ -86,14 +86,14 @@ def compose(
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
     if instructions:
-        lines = (f"- {_one_line(line).lstrip('- ')}" for line in instructions.splitlines() if line.strip("- \t"))
+        lines = (f"- {_join_lines(line).lstrip('- ')}" for line in instructions.splitlines() if line.strip("- \t"))
         system += "\n".join([f"\n\n{_INSTRUCTIONS}", *lines])
         language += ", unless the curators ask for another language"
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
     told = {"role": "system", "content": system}
-    before = _dialogue_to_continue(told, sources, history, budget_tokens)
-    known = {source.marker for source in sources if _is_told(source, before)}
-    behind = [*filter(None, ["" if before else _conversation(history), _name(tables)]), asked]
+    before = _find_dialogue(told, sources, history, budget_tokens)
+    known = {source.marker for source in sources if _is_quoted(source, before)}
+    behind = [*filter(None, ["" if before else _quote_conversation(history), _name_tables(tables)]), asked]
     budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
     room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
     quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
@@ -111,7 +111,7 @@ def compose(
     )
 
 
-def _dialogue_to_continue(
+def _find_dialogue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
     dialogue = history[-1].dialogue if history else ()
@@ -121,12 +121,12 @@ def _dialogue_to_continue(
     return tuple(dialogue) if tokens + budget_tokens * CONTINUED_SHARE <= budget_tokens * MOST_BUDGETS else ()
 
 
-def _is_told(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
-    passage = _one_line(_as_quotation(source.block.best.content)).removeprefix("> ")
-    return any(passage in _one_line(message["content"]) for message in dialogue if message["role"] == "user")
+def _is_quoted(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
+    passage = _join_lines(_quote_lines(source.block.best.content)).removeprefix("> ")
+    return any(passage in _join_lines(message["content"]) for message in dialogue if message["role"] == "user")
 
 
-def _ranked(sources: Sequence[ContextSource]) -> list[ContextSource]:
+def _rank(sources: Sequence[ContextSource]) -> list[ContextSource]:
     return sorted(sources, key=lambda source: (-source.block.score, source.marker))
 
 
@@ -142,11 +142,11 @@ def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
         result = f"{cut.rpartition(chr(10))[0] or cut}\n{_LEFT_OUT}"
     rows = f" Its rows are sources {''.join(f'[{marker}]' for marker in markers)}." if markers else ""
-    return f"Computed by this site over all rows of the table; the figures are right.{rows}\n{_as_quotation(result)}"
+    return f"Computed by this site over all rows of the table; the figures are right.{rows}\n{_quote_lines(result)}"
 
 
 def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[int, str]:
-    ranked = _ranked(sources)
+    ranked = _rank(sources)
     spans: dict[int, tuple[int, int]] = {}
     quotations: dict[int, str] = {}
     left = room_bytes
@@ -158,7 +158,7 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
                 end = start + (end - start) * 9 // 10
                 text = _quote(source, start, end)
             longest = max(len(text.encode()), int(room_bytes * FIRST_SHARE))
-            start, end, text = _grown(source, start, end, text, longest, step_up=3)
+            start, end, text = _extend_span(source, start, end, text, longest, step_up=3)
         elif len(text.encode()) > left:
             continue
         spans[source.marker], quotations[source.marker] = (start, end), text
@@ -166,13 +166,13 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
     for source in ranked:
         if source.marker in quotations:
             before = quotations[source.marker]
-            _, _, text = _grown(source, *spans[source.marker], before, left + len(before.encode()), step_up=0)
+            _, _, text = _extend_span(source, *spans[source.marker], before, left + len(before.encode()), step_up=0)
             quotations[source.marker] = text
             left -= len(text.encode()) - len(before.encode())
     return quotations
 
 
-def _grown(
+def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
     """Extend the span by lines while it fits; return it with its quotation.
@@ -204,46 +204,46 @@ def _grown(
 
 def _quote(source: ContextSource, start: int, end: int) -> str:
     content = source.block.content[start:end].strip("\n")
-    return f"{_name_source(source)}\n{_as_quotation(content)}"
+    return f"{_name_source(source)}\n{_quote_lines(content)}"
 
 
 def _name_source(source: ContextSource) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
-    return f"SOURCE [{source.marker}] {quoted(_one_line(place))}"
+    return f"SOURCE [{source.marker}] {quoted(_join_lines(place))}"
 
 
-def _conversation(history: Sequence[Turn]) -> str:
+def _quote_conversation(history: Sequence[Turn]) -> str:
     """Return the last turns without markers, which named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
-        lines.append(f"Asked: {_one_line(turn.question)}")
+        lines.append(f"Asked: {_join_lines(turn.question)}")
         if turn.answer:
-            lines.append(f"Answered: {_remembered(turn.answer)}")
+            lines.append(f"Answered: {_shorten_answer(turn.answer)}")
     if not lines:
         return ""
-    told = _as_quotation("\n".join(lines))
+    told = _quote_lines("\n".join(lines))
     return f"Earlier in this conversation, to understand the question by; this is not a source:\n{told}"
 
 
-def _remembered(answer: str) -> str:
+def _shorten_answer(answer: str) -> str:
     """Return the first whole sentences, because small models copy a text that is cut."""
-    text = _one_line(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
+    text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]
 
 
-def _name(tables: Sequence[str]) -> str:
+def _name_tables(tables: Sequence[str]) -> str:
     if not tables:
         return ""
-    told = _as_quotation("\n".join(map(_one_line, tables)))
+    told = _quote_lines("\n".join(map(_join_lines, tables)))
     return f"Tables that {FUNCTION} can compute over, with their columns; these are not sources:\n{told}"
 
 
-def _as_quotation(text: str) -> str:
+def _quote_lines(text: str) -> str:
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())

@@ -46,14 +46,14 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
     asked = stem_set(question)
 
     def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
-        is_named = bool(asked) and asked in map(stem_set, _headings_of(result))
+        is_named = bool(asked) and asked in map(stem_set, _find_headings(result))
         is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
         return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
     return sorted(results, key=order)
 
 
-def _headings_of(result: ContextSource) -> list[str]:
+def _find_headings(result: ContextSource) -> list[str]:
     best = result.block.best
     return [each.heading for each in sections_of(result) if each.end > best.start and each.blocks[0].start < best.end]
 

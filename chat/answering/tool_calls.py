@@ -64,7 +64,7 @@ class Call:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
             raise Unanswerable(f"The arguments are too long: a question has at most {LONGEST_QUESTION} characters.")
-        question = (_object(self.arguments) or {}).get("question")
+        question = (_parse_object(self.arguments) or {}).get("question")
         if not isinstance(question, str) or not question.strip():
             raise Unanswerable('The arguments must be a JSON object with a text as "question".')
         if len(question) > LONGEST_QUESTION:
@@ -73,7 +73,7 @@ class Call:
 
     def as_sent(self) -> dict[str, Any]:
         """Return the call in a form that every server accepts."""
-        known = self.arguments if _object(self.arguments) is not None else "{}"
+        known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
@@ -102,10 +102,10 @@ class CallsOfRound:
 
 
 def _begins_another(call: Call, piece: CallPiece) -> bool:
-    return bool(piece.name) and piece.id not in ("", call.id) and _object(call.arguments) is not None
+    return bool(piece.name) and piece.id not in ("", call.id) and _parse_object(call.arguments) is not None
 
 
-def _object(arguments: str) -> dict[str, Any] | None:
+def _parse_object(arguments: str) -> dict[str, Any] | None:
     try:
         read = json.loads(arguments)
     except (ValueError, RecursionError):

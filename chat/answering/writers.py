@@ -32,7 +32,7 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
         open_rows = LanguageModel.objects.filter(Q(groups=None) | Q(groups__in=groups))
         open_ids = set(open_rows.values_list("pk", flat=True))
         rows = [row for row in rows if row.pk in open_ids]
-    built_in = _built_in()
+    built_in = _build_built_in()
     if built_in is not None and built_in.name not in names:
         rows.append(built_in)
     rows.sort(key=lambda row: (not row.is_default, row.pk is not None, row.name))
@@ -70,7 +70,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
         raise ModelFailed(f"There is no language model named {name}.")
     try:
         prices = (row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
-        return _generator(row.name, row.endpoint, row.context_tokens, prices)
+        return _build_generator(row.name, row.endpoint, row.context_tokens, prices)
     except SecretUnreadable as error:
         raise ModelFailed(f"The API key of {name} cannot be read. {error}") from error
     except ImproperModel as error:
@@ -78,7 +78,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _generator(
+def _build_generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
     """Return a cached generator, which remembers failures and refused parameters."""
@@ -93,7 +93,7 @@ def _generator(
     return OpenAICompatibleGenerator(endpoint, limits, prices, name=name, may_refuse=may_refuse)
 
 
-def _built_in() -> LanguageModel | None:
+def _build_built_in() -> LanguageModel | None:
     if not (settings.OPENAI_BASE_URL and settings.OPENAI_MODEL):
         return None
     row = LanguageModel(
@@ -110,7 +110,7 @@ def _built_in() -> LanguageModel | None:
 
 def _forget(setting: str, **_: Any) -> None:
     if setting.startswith(("OPENAI_", "CHAT_MODEL_")):
-        _generator.cache_clear()
+        _build_generator.cache_clear()
 
 
 setting_changed.connect(_forget)

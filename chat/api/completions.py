@@ -184,7 +184,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
             elif turns and message["role"] == "assistant" and message["content"] is not None:
                 turns[-1][1].append(message["content"])
         history = [
-            Turn(_stored(question), _stored("\n\n".join(replies)))
+            Turn(_clean_text(question), _clean_text("\n\n".join(replies)))
             for question, replies in turns
             if question is not None
         ]
@@ -196,7 +196,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return [*(["messages.system"] if instructed else []), *sent]
 
 
-def _stored(text: str) -> str:
+def _clean_text(text: str) -> str:
     printable = "".join(character for character in text if character != "\0" and not "\ud800" <= character <= "\udfff")
     return printable.strip()[:LONGEST_TEXT]
 
@@ -233,9 +233,9 @@ class ChatCompletion:
         """Return the completion with an answer of chat.streaming.payloads.completed."""
         answer, sources = number_in_order(answer, sources, {})
         message = {"role": "assistant", "content": self.content(answer), "refusal": None, **self.cite(answer)}
-        choice = {"index": 0, "message": message, "finish_reason": _ending(answer), "logprobs": None}
+        choice = {"index": 0, "message": message, "finish_reason": _name_ending(answer), "logprobs": None}
         usage = self.usage(answer, sources)
-        return {**self._envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
+        return {**self._build_envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
 
     def content(self, answer: Payload) -> str:
         """Return the answer, its notice and perhaps its sources as text."""
@@ -246,18 +246,18 @@ class ChatCompletion:
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
         """Return a piece of the answer; ``beside`` are fields outside the protocol."""
         choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
-        return {**self._envelope("chat.completion.chunk", [choice]), **beside}
+        return {**self._build_envelope("chat.completion.chunk", [choice]), **beside}
 
     def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
         """Return the used tokens, estimated without a model."""
         counted = answer["usage"] or {
-            "prompt_tokens": _tokens([self.question, *(source["content"] for source in sources)]),
-            "completion_tokens": _tokens([whole_text(answer)]),
+            "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
+            "completion_tokens": _estimate_tokens([whole_text(answer)]),
             "estimated": True,
         }
         return {**counted, "total_tokens": counted["prompt_tokens"] + counted["completion_tokens"]}
 
-    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _build_envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
     def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
@@ -284,11 +284,11 @@ class ChatCompletion:
         return {"annotations": annotations, "citations": answer["citations"]}
 
 
-def _ending(answer: Payload) -> str:
+def _name_ending(answer: Payload) -> str:
     return "length" if answer["cut_off"] else "stop"
 
 
-def _tokens(texts: Iterable[str]) -> int:
+def _estimate_tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
 
 
@@ -345,7 +345,7 @@ async def chunks(
     await give_back_connection()
     # OpenAI sends an empty `usage` before the end.
     beside: dict[str, Any] = {"usage": None} if include_usage else {}
-    yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
+    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
     streamed = written = ""
@@ -356,7 +356,7 @@ async def chunks(
                     sources = event.payload["sources"]
                     found = {name: value for name, value in event.payload.items() if name != "sources"}
                     found["passages"] = [{**source, "marker": None} for source in sources]
-                    yield _data(completion.chunk({}, **beside, **found))
+                    yield _encode_chunk(completion.chunk({}, **beside, **found))
                 case "token":
                     before, written = len(written), written + event.payload["text"]
                     placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
@@ -364,40 +364,44 @@ async def chunks(
                         placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
                     text, _ = number(event.payload["text"], placed, numbers)
                     streamed += text
-                    yield _data(completion.chunk({"content": text}, **beside))
+                    yield _encode_chunk(completion.chunk({"content": text}, **beside))
                 case "reset":
                     if streamed.strip():
-                        yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
+                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, **beside))
                     streamed = written = ""
                     numbers.clear()
                 case "completed":
                     if not event.payload["answer"].startswith(written.strip()):
                         numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
-                    if rest := _unsaid(completion.content(answer), streamed):
-                        yield _data(completion.chunk({"content": rest}, **beside))
+                    if rest := _find_unsaid(completion.content(answer), streamed):
+                        yield _encode_chunk(completion.chunk({"content": rest}, **beside))
                     answered = completion.beside(answer, sources)
-                    yield _data(completion.chunk(completion.cite(answer), _ending(answer), **answered, **beside))
+                    yield _encode_chunk(
+                        completion.chunk(completion.cite(answer), _name_ending(answer), **answered, **beside)
+                    )
                     if include_usage:
-                        yield _data({**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)})
+                        yield _encode_chunk(
+                            {**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)}
+                        )
                 case "failed":
-                    yield _data(error(event.payload["message"], kind="server_error"))
+                    yield _encode_chunk(error(event.payload["message"], kind="server_error"))
                 case _:
                     yield sse.comment(event.name)
     yield DONE
 
 
-def _unsaid(text: str, streamed: str) -> str:
+def _find_unsaid(text: str, streamed: str) -> str:
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
     return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text
 
 
-def _without_markers(text: str) -> str:
+def _remove_all_markers(text: str) -> str:
     return " ".join(MARKER.sub("", text).split())
 
 
-def _data(chunk: Payload) -> bytes:
+def _encode_chunk(chunk: Payload) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()
 
 
@@ -431,7 +435,7 @@ class CompletionsView(OpenAIView):
             answer = begin_answer(
                 request,
                 fields["question"],
-                conversation_id=_continued_conversation(request.user, fields["history"], collection),
+                conversation_id=_find_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
                 # The request names no conversation, so no earlier choice of a model counts.
@@ -459,7 +463,7 @@ class CompletionsView(OpenAIView):
         return Response(completion.whole(payloads.completed(answer, answer.citations.all()), answer.sources))
 
 
-def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
+def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
     """Return the user's conversation that ends with the messages' last reply, or None.
 
     Otherwise each follow-up would begin a new conversation. Callers without an account must not join strangers'
@@ -473,9 +477,9 @@ def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: 
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
     # The reply has other numbers, and perhaps more text.
-    said = _without_markers(last.answer)
+    said = _remove_all_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
-    answer = next((each for each in newest if said.startswith(_without_markers(_stored(each.text)))), None)
+    answer = next((each for each in newest if said.startswith(_remove_all_markers(_clean_text(each.text)))), None)
     if answer is None or answer.conversation.answers.filter(created_at__gt=answer.created_at).exists():
         return None
     return answer.conversation_id

@@ -142,7 +142,7 @@ async def _respond(view: McpView, request: Request) -> HttpResponse:
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
 
-    manager = StreamableHTTPSessionManager(_server(), json_response=True, stateless=True)
+    manager = StreamableHTTPSessionManager(_build_server(), json_response=True, stateless=True)
     async with manager.run():
         await manager.handle_request(scope, receive, send)
     start, *parts = sent
@@ -153,7 +153,7 @@ async def _respond(view: McpView, request: Request) -> HttpResponse:
 
 
 @cache
-def _server() -> Server[Any]:
+def _build_server() -> Server[Any]:
     from mcp.server.lowlevel import Server
     from mcp_types import ListToolsResult, ToolAnnotations
     from mcp_types import Tool as Described
@@ -193,7 +193,7 @@ def _search(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "id": f"{hit.passage.document_id}:{hit.passage.start}-{hit.passage.end}",
                 "title": " › ".join(filter(None, (hit.passage.document_title, hit.passage.section))),
-                "url": _passage_address(request, hit.passage.document_id, hit.passage.start, hit.passage.end),
+                "url": _build_passage_address(request, hit.passage.document_id, hit.passage.start, hit.passage.end),
                 "text": hit.passage.content,
             }
             for hit in found.hits
@@ -218,7 +218,7 @@ def _fetch(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
         "id": given,
         "title": document.title,
         "text": stored.text[first:last],
-        "url": _passage_address(request, document.pk, start, end or last),
+        "url": _build_passage_address(request, document.pk, start, end or last),
         "metadata": {**metadata, "original": document.url, "next": f"{document.pk}:{last}" if last < total else ""},
     }
 
@@ -229,11 +229,11 @@ def _ask(request: Request, arguments: Mapping[str, Any]) -> dict[str, Any]:
     told = payloads.completed(answer, answer.citations.all())
     for place in (*told["citations"], *told["alternatives"]):
         document = place["document"]
-        place["url"] = _passage_address(request, document["id"], place["start"], place["end"])
+        place["url"] = _build_passage_address(request, document["id"], place["start"], place["end"])
     return {name: told[name] for name in TOOLS["ask"].result}
 
 
-def _passage_address(request: Request, document_id: int | None, start: int, end: int) -> str:
+def _build_passage_address(request: Request, document_id: int | None, start: int, end: int) -> str:
     path = passage_url(document_id, start, end)
     return request.build_absolute_uri(path) if path else ""
 

@@ -83,7 +83,7 @@ def respond_to(exception: Exception, context: Any) -> Response:
         case Throttled():
             code = "rate_limit_exceeded"
         case ValidationError():
-            param, found = _first(exception.detail)
+            param, found = _find_first(exception.detail)
             # Most programs show only the message.
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
@@ -103,16 +103,16 @@ def kind_of(status_code: int) -> str:
     return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"
 
 
-def _first(detail: Any, path: str = "") -> tuple[str, Any]:
+def _find_first(detail: Any, path: str = "") -> tuple[str, Any]:
     """Return the first wrong field, such as ``messages[1].content``, and its message."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)
-        return _first(inner, path if name == "non_field_errors" else path + step)
+        return _find_first(inner, path if name == "non_field_errors" else path + step)
     if isinstance(detail, list):
         position = next(at for at, inner in enumerate(detail) if inner)
         inner = detail[position]
-        return _first(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
+        return _find_first(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
     return path, detail
 
 
@@ -135,11 +135,11 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
     Each but the embedder is repeated with every language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
-    each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
+    each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
     first = min((one["created"] for one in each), default=0)
-    asked = [_model(ALL, _("All documents"), first), *each]
+    asked = [_describe_model(ALL, _("All documents"), first), *each]
     chosen = [
-        _model(f"{one['id']}@{name}", f"{one['name']} ({name})", one["created"])
+        _describe_model(f"{one['id']}@{name}", f"{one['name']} ({name})", one["created"])
         for name in choosable_models(user)
         for one in asked
     ]
@@ -148,10 +148,10 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
 
 def embedding_model() -> dict[str, Any]:
     """Return the embedder; vectors of different ids cannot be compared."""
-    return _model(embedder_choice.embedder().name, _("Embeddings"))
+    return _describe_model(embedder_choice.embedder().name, _("Embeddings"))
 
 
-def _model(name: str, title: str, created: int = 0) -> dict[str, Any]:
+def _describe_model(name: str, title: str, created: int = 0) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created, "owned_by": ALL, "name": title}
 
 
@@ -227,7 +227,7 @@ class EmbeddingsView(OpenAIView):
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
     )
     def post(self, request: Request) -> Response:
-        """Unit vectors of texts by the embedder of the site's search, with its prompt for passages or queries."""
+        """Return unit vectors of texts by the embedder of the site's search, with its prompt for them."""
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

@@ -24,12 +24,12 @@ def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
-        else Turn(turn.question, turn.text, *_cited_places(turn), dialogue=_dialogue(turn, answer))
+        else Turn(turn.question, turn.text, *_find_cited_places(turn), dialogue=_find_dialogue(turn, answer))
         for turn in reversed(earlier)
     )
 
 
-def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
+def _find_dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
     """Return the model's messages, unless the collection or a document has changed."""
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
@@ -38,7 +38,7 @@ def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
     return tuple(turn.dialogue) if unchanged == len(documents) else ()
 
 
-def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
     # A stopped answer has markers but no citations.
     named = {cited.marker for cited in answer.citations.all()} or {each.number for each in find_markers(answer.text)}
     cited = [source["document"] for source in answer.sources if source["marker"] in named]

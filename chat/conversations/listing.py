@@ -34,7 +34,7 @@ def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str 
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
-    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _age_of))
+    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _name_age))
     return Listing(groups, len(newest[:limit]), more, wanted)
 
 
@@ -51,6 +51,6 @@ def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) 
     return conversations
 
 
-def _age_of(conversation: Conversation) -> str:
+def _name_age(conversation: Conversation) -> str:
     days = (timezone.localdate() - timezone.localdate(conversation.updated_at)).days
     return _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")

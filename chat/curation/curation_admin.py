@@ -211,7 +211,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
         class BoundForm(made):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **options: Any) -> None:
-                cited = read_values(request.POST.getlist("passages")) if request.POST else _cited(obj)
+                cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited(obj)
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
                 offers, _trouble = find_offers(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
@@ -225,7 +225,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
         form.keep(obj)
 
 
-def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
+def _find_cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
     found = []
     for source in approved.sources.all() if approved is not None else ():
         at = curation.locate(source)

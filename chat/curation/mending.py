@@ -53,8 +53,8 @@ class MendingAdmin(PageAdmin):
         user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
         collection = answer.collection.slug if answer.collection is not None else ""
         wanted = request.GET.get("find", "").strip()
-        offers, trouble = find_offers(user, wanted or question, _cited_chunks(answer), collection)
-        forms = {way: self._form(request, answer, offers, way) for way in ("approve", "scope")}
+        offers, trouble = find_offers(user, wanted or question, _find_cited_chunks(answer), collection)
+        forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
         if doing in forms:
             if not user.has_perm("chat.add_approvedanswer"):
@@ -78,7 +78,7 @@ class MendingAdmin(PageAdmin):
         context = {
             "original": answer,
             "question": question,
-            "before": _shown(answer, answer.citations.all()),
+            "before": _build_shown(answer, answer.citations.all()),
             "again": ask_again(user, question, collection) if doing == "ask" else None,
             "offers": offers,
             "trouble": trouble,
@@ -88,21 +88,21 @@ class MendingAdmin(PageAdmin):
             "may_approve": user.has_perm("chat.add_approvedanswer"),
             "may_give": user.has_perm("retrieval.change_chunk"),
             "may_upload": user.has_perm("retrieval.add_document"),
-            "documents": _documents(user, offers),
+            "documents": _list_documents(user, offers),
             "collections": Collection.objects.curated_by(user).in_service(),
             "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
-            "near_approved": _near_approved(user, question),
+            "near_approved": _find_near_approved(user, question),
         }
         return self.render_page(request, "answer/mend", _("Mend this answer"), context)
 
-    def _form(
+    def _build_form(
         self, request: HttpRequest, answer: Answer, offers: Sequence[OfferedPassage], way: str
     ) -> ApprovedAnswerForm:
         is_scope = way == "scope"
         collections = Collection.objects.curated_by(request.user).in_service()
         of_passages = [offer.passage.collection for offer in offers]
         first = answer.collection or collections.filter(slug__in=of_passages[:1]).first()
-        cited = [] if answer.refused else _cited_chunks(answer)
+        cited = [] if answer.refused else _find_cited_chunks(answer)
         initial = {
             "question": answer.standing_alone,
             "text": "" if answer.refused else answer.text,
@@ -139,14 +139,14 @@ def give(user: AnyUser, chunk_id: str, question: str) -> str:
     try:
         with changing(*{each.collection_id for each in [chunk, *had_it]}):
             for other in had_it:
-                rewrite_questions(other, _without(question, other))
-            rewrite_questions(chunk, [question, *_without(question, chunk)][:MOST_QUESTIONS])
+                rewrite_questions(other, _remove_question(question, other))
+            rewrite_questions(chunk, [question, *_remove_question(question, chunk)][:MOST_QUESTIONS])
     except DocumentRejected as error:
         return str(error)
     return ""
 
 
-def _without(question: str, chunk: Chunk) -> list[str]:
+def _remove_question(question: str, chunk: Chunk) -> list[str]:
     return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
 
 
@@ -161,7 +161,7 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
 
 
-def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
+def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
     approval = approval_of(answer.approved)
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
@@ -178,9 +178,9 @@ def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, Any]:
     """Answer the question for the user without saving."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return _shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
+            return _build_shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
     except RagsiteError as error:
-        return _shown(Answer(error=str(error)))
+        return _build_shown(Answer(error=str(error)))
 
 
 async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]:
@@ -196,7 +196,7 @@ async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]
     return Answer(error=_("The answer broke off.")), ()
 
 
-def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
+def _find_cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     found: dict[int, int] = {}
     for citation in answer.citations.all():
         if citation.chunk_id is not None:
@@ -204,7 +204,7 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
+def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
     if not user.has_perm("retrieval.view_document"):
         return []
     curated = set(Collection.objects.curated_by(user).values_list("slug", flat=True))
@@ -216,7 +216,7 @@ def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[st
     return [(reverse("admin:retrieval_document_change", args=[pk]), title) for pk, title in named.items()]
 
 
-def _near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
+def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
     """Return approved answers to similar questions."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []

@@ -18,10 +18,12 @@ PASSAGE_CHARACTERS = 220
 def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
     """Return the stored sentences with text, reasons, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
-    return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
+    return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
 
 
-def _sentence(text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def _describe_sentence(
+    text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]
+) -> dict[str, Any]:
     best = statement.get("best") or {}
     source = sources.get(best.get("marker", 0))
     passage = href = ""

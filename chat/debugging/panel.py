@@ -73,9 +73,9 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     shown = _load_shown(saved, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
     if is_closed_to(viewer) is not None:
-        trace = _open_part(trace, shown)
-    trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
-    matches, not_counted = _lexical_matches(answer, trace, viewer)
+        trace = _hide_words(trace, shown)
+    trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
+    matches, not_counted = _count_lexical_matches(answer, trace, viewer)
     return Panel(
         trace=trace,
         search_bars=search_bars(trace.timings_ms),
@@ -85,13 +85,13 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         rows=candidate_rows(trace, shown),
         lexical_matches=matches,
         not_counted=not_counted,
-        profile_url=_profile_url(answer, viewer),
-        playground_url=_playground_url(trace.query, answer, viewer),
+        profile_url=_build_profile_url(answer, viewer),
+        playground_url=_build_playground_url(trace.query, answer, viewer),
         results=result_rows(answer, None if is_closed_to(viewer) is None else shown),
     )
 
 
-def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
+def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
     """Count the passages with the words that asker and viewer may read, or return a reason."""
     try:
         asked, seen = answer.filters(), filters_for(viewer)
@@ -115,7 +115,7 @@ def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
     return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
-def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
+def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
     """Hide words that may come from hidden passages."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
@@ -128,7 +128,7 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerT
     )
 
 
-def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
+def _hide_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
     """Hide results of unreadable tables."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
@@ -137,14 +137,14 @@ def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
     return replace(prompt, calls=tuple(calls))
 
 
-def _profile_url(answer: Answer, viewer: Any) -> str:
+def _build_profile_url(answer: Answer, viewer: Any) -> str:
     version = answer.profile_version
     if version is None or not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
     return reverse("admin:retrieval_searchprofile_change", args=[version.profile_id])
 
 
-def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
+def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
     if not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
     parameters = {"question": query, "collection": answer.collection.slug if answer.collection else ""}
@@ -159,7 +159,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
         "panel": panel_of(answer, request.user),
         # Another user's earlier answer is not linked.
         "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
-        **_scores_context(request, answer),
+        **_build_scores_context(request, answer),
     }
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -170,10 +170,10 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     """Show the judges' scores; the fragment polls for pending ones."""
     answer = explainable_answer(request, answer_id)
-    return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
+    return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 
 
-def _scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
+def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     """Return the scores of all receivers; a failing one gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):

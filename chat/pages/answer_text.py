@@ -21,12 +21,12 @@ def whole_text(answer: Mapping[str, Any]) -> str:
     """
     parts = [answer["answer"]]
     if (table := answer.get("table")) and not shows_rows(answer["answer"]):
-        parts.append(_table_text(table))
+        parts.append(_render_table(table))
     others = result_cards(answer["alternatives"])
     if others and not answer["refused"]:
         parts.append(_("Also in the documents:"))
     for other in others:
-        quote = "\n".join(f"> {line}".rstrip() for line in _quote_text(other.quote).splitlines())
+        quote = "\n".join(f"> {line}".rstrip() for line in _render_quote(other.quote).splitlines())
         parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
@@ -40,14 +40,14 @@ def shows_rows(text: str) -> bool:
     return "\n|---" in text
 
 
-def _table_text(table: Mapping[str, Any]) -> str:
+def _render_table(table: Mapping[str, Any]) -> str:
     lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
     written = [" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines]
     rows = "\n".join(f"| {line} |" for line in written)
     return f"{table['caption']}: {table['summary']}\n\n{rows}"
 
 
-def _quote_text(quote: str) -> str:
+def _render_quote(quote: str) -> str:
     return plain(quote) if is_table_row(quote.strip()) else strip_markup(quote)
 
 

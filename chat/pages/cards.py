@@ -120,10 +120,10 @@ def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
-    return tuple(_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
+    return tuple(_build_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
 
 
-def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
+def _build_source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
     return SourceCard(
         marker=source["marker"],
         href=passage_url(source["document"]["id"], source["start"], source["end"]),

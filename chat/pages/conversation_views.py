@@ -111,7 +111,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
         ]
         context = {
             "conversation": conversation,
-            "heading": _heading(conversation, answers, withheld),
+            "heading": _choose_heading(conversation, answers, withheld),
             "turns": turns,
             "is_own": is_own(request, conversation),
         }
@@ -121,7 +121,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     return response
 
 
-def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
+def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
     """Return the title, which may be a hidden question."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
@@ -135,7 +135,7 @@ def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Co
 def conversations(request: HttpRequest) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
-    context = sidebar(request, shown=_shown(request))
+    context = sidebar(request, shown=_read_shown_address(request))
     response = render(request, "chat/_conversations.html", context)
     found = context["listing"]
     if not found.wanted:
@@ -147,7 +147,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @require_GET
 @for_visitors
 def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _entry(request, conversation_id)
+    return _render_entry(request, conversation_id)
 
 
 @require_http_methods(["GET", "POST"])
@@ -157,7 +157,7 @@ def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
         conversation.save(update_fields=["title"])
-        return trigger_client_event(_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")})
+        return trigger_client_event(_render_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")})
     status = 422 if form.is_bound else 200
     return render(request, "chat/_conversation_rename.html", {"entry": conversation, "form": form}, status=status)
 
@@ -168,19 +168,19 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     own_conversation(request, conversation_id).delete()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:home")
-    shown = _shown(request)
+    shown = _read_shown_address(request)
     if reverse("chat:conversation", args=[conversation_id]) in shown:
         return HttpResponseClientRedirect(reverse("chat:home"))
     response = render(request, "chat/_conversations.html", sidebar(request, shown=shown))
     return trigger_client_event(response, "announce", {"sentence": _("The conversation is deleted.")})
 
 
-def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+def _render_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = own_conversation(request, conversation_id)
-    is_shown = reverse("chat:conversation", args=[conversation_id]) in _shown(request)
+    is_shown = reverse("chat:conversation", args=[conversation_id]) in _read_shown_address(request)
     context = {"entry": conversation, "is_shown": is_shown, "is_fresh": True}
     return render(request, "chat/_conversation_entry.html", context)
 
 
-def _shown(request: HttpRequest) -> str:
+def _read_shown_address(request: HttpRequest) -> str:
     return request.headers.get("HX-Current-URL", "")

@@ -58,7 +58,7 @@ def page(
     ]
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
-    scope = _scope(request, conversation)
+    scope = _read_scope(request, conversation)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -67,7 +67,7 @@ def page(
         "turns_before": [
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
-        "suggestions": [] if conversation else _suggestions_within(request.user, scope),
+        "suggestions": [] if conversation else _suggest_within(request.user, scope),
         "error": error,
         "question": question,
         **sidebar(request, shown=request.path),
@@ -77,12 +77,12 @@ def page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _suggestions_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
+def _suggest_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
     document = scope["wanted_document"]
     return questions_of(document) if document is not None else suggestions(user, scope["wanted_collection"])
 
 
-def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
+def _read_scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
     """Return the next question's scope, by default the last question's."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")

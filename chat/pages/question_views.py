@@ -45,7 +45,7 @@ RECONNECT_MILLISECONDS = 1000
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
     """Stream an answer as HTML fragments; a finished answer is sent again."""
-    turn = await sync_to_async(_turn_to_stream)(request, answer_id)
+    turn = await sync_to_async(_load_turn)(request, answer_id)
     # The open stream must not keep a connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
@@ -57,7 +57,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     return sse.respond(events)
 
 
-def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
+def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         raise Http404
     answer = find_readable(request, answer_id)
@@ -113,18 +113,18 @@ class _StreamedTurn:
                 case "searched":
                     return self._describe_search(payload, event_id)
                 case "token":
-                    return self._token(payload, event_id)
+                    return self._render_token(payload, event_id)
                 case "reset":
                     self._markdown = StreamedMarkdown(self._turn.id, self._titles)
-                    return self._frame("reset", "chat/_reset.html", {}, event_id)
+                    return self._render_frame("reset", "chat/_reset.html", {}, event_id)
                 case "queued":
-                    return self._frame("queued", "chat/_status.html", {"place": payload["place"]}, event_id)
+                    return self._render_frame("queued", "chat/_status.html", {"place": payload["place"]}, event_id)
                 case _:
                     return sse.comment(name)
 
     def end(self, name: str, turn: ShownTurn, event_id: str) -> bytes:
         with translation.override(self._language):
-            return self._frame(name, "chat/_finished.html", {"turn": turn}, event_id)
+            return self._render_frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
     def _describe_search(self, payload: dict[str, Any], event_id: str) -> bytes:
         sources = source_cards(payload["sources"])
@@ -135,9 +135,9 @@ class _StreamedTurn:
             "rewritten": payload.get("completed_question", ""),
             "is_joined": bool(payload.get("joined_question")),
         }
-        return self._frame("sources", "chat/_searched.html", context, event_id)
+        return self._render_frame("sources", "chat/_searched.html", context, event_id)
 
-    def _token(self, payload: dict[str, Any], event_id: str) -> bytes:
+    def _render_token(self, payload: dict[str, Any], event_id: str) -> bytes:
         text, markers = payload["text"], payload.get("markers")
         at = None if markers is None else {marker["start"] for marker in markers}
         shown = (
@@ -146,10 +146,10 @@ class _StreamedTurn:
             else streamed_html(text, self._turn.id, self._titles, at=at)
         )
         if isinstance(shown, Lines):
-            return self._frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
+            return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
         return sse.encode(shown, event="token", event_id=event_id)
 
-    def _frame(self, event: str, template: str, context: dict[str, Any], event_id: str) -> bytes:
+    def _render_frame(self, event: str, template: str, context: dict[str, Any], event_id: str) -> bytes:
         html = render_to_string(template, {"turn": self._turn, **context})
         return sse.encode(html.strip(), event=event, event_id=event_id)
 
@@ -158,8 +158,8 @@ class _StreamedTurn:
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
     """Save a question; htmx connects to its stream, other browsers wait."""
-    named = _uuid(request.POST.get("conversation", ""))
-    edited = _uuid(request.POST.get("edits", ""))
+    named = _parse_uuid(request.POST.get("conversation", ""))
+    edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
     collection, document = request.POST.get("collection"), request.POST.get("document", "")
     if edits is not None:
@@ -230,7 +230,7 @@ def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     return redirect("chat:conversation", answer.conversation_id)
 
 
-def _uuid(text: str) -> uuid.UUID | None:
+def _parse_uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if text else None
     except ValueError:

@@ -60,7 +60,7 @@ def _break_lines(inline: Token) -> None:
     for number, child in enumerate(children):
         # An opening mark has no content.
         first = not any(before.content for before in children[:number])
-        inline.children += _columns(child, first=first) if child.type == "text" else (child,)
+        inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
 
 
 def _is_record(content: str) -> bool:
@@ -70,33 +70,33 @@ def _is_record(content: str) -> bool:
 
 def show_records(text: str) -> str:
     """Return the text with each record written as ``column value · column value``."""
-    return "\n".join(" · ".join(_cells(line)) if _is_record(line) else line for line in text.split("\n"))
+    return "\n".join(" · ".join(_show_cells(line)) if _is_record(line) else line for line in text.split("\n"))
 
 
-def _cells(line: str) -> Iterator[str]:
+def _show_cells(line: str) -> Iterator[str]:
     names = list(_COLUMN.finditer(line))
     for match, following in zip(names, [*names[1:], None], strict=True):
         yield f"{label_of(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
 
 
-def _columns(text: Token, *, first: bool) -> Iterator[Token]:
+def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
     """Yield the text's tokens with each column on its own line."""
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
             # The text continues a value.
             continue
-        yield from _text(text, text.content[position : match.start()])
+        yield from _make_text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:
             yield Token("hardbreak", "br", 0)
         yield Token("strong_open", "strong", 1)
-        yield from _text(text, label_of(match["name"]))
+        yield from _make_text(text, label_of(match["name"]))
         yield Token("strong_close", "strong", -1)
-        yield from _text(text, " ")
+        yield from _make_text(text, " ")
         position = match.end()
-    yield from _text(text, text.content[position:])
+    yield from _make_text(text, text.content[position:])
 
 
-def _text(like: Token, content: str) -> Iterator[Token]:
+def _make_text(like: Token, content: str) -> Iterator[Token]:
     if content:
         yield Token("text", "", 0, content=content, level=like.level)

@@ -35,7 +35,7 @@ from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
 _TOP_HEADING = 3  # The page uses levels 1 and 2.
 
 
-def _citation(state: StateInline, silent: bool) -> bool:
+def _parse_citation(state: StateInline, silent: bool) -> bool:
     """Parse known markers before links, so that text cannot imitate them."""
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
@@ -126,16 +126,16 @@ class _AnswerRenderer(SafeRenderer):
         return str(tokens[idx].meta["html"])
 
 
-def _markdown() -> MarkdownIt:
+def _build_markdown() -> MarkdownIt:
     markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
-    markdown.inline.ruler.before("link", "citation", _citation)
+    markdown.inline.ruler.before("link", "citation", _parse_citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
     return markdown.use(record_paragraphs)
 
 
-MARKDOWN = _markdown()
+MARKDOWN = _build_markdown()
 
 
 _REASONS = {
@@ -216,7 +216,7 @@ def answer_html(
         if cited is None:
             return ""
         goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
-        return citation_html(cited) + (_read_on(cited) if goes_on and cited.href else "")
+        return citation_html(cited) + (_link_rest(cited) if goes_on and cited.href else "")
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
     places = {(cited.marked_start, cited.marked_end) for cited in citations}
@@ -228,11 +228,11 @@ def answer_html(
     }
     html = markdown_marks.render(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
-        html = _with_sign(html, number, doubt)
+        html = _add_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
 
 
-def _with_sign(html: str, number: int, doubt: Doubt) -> str:
+def _add_sign(html: str, number: int, doubt: Doubt) -> str:
     """Add the sign behind the mark, which escaped text cannot imitate."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
@@ -242,7 +242,7 @@ def _with_sign(html: str, number: int, doubt: Doubt) -> str:
     return html[:at] + sign + html[at:]
 
 
-def _read_on(cited: Cited) -> SafeString:
+def _link_rest(cited: Cited) -> SafeString:
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
@@ -278,7 +278,7 @@ def streamed_html(
         if marker not in markers or (at is not None and match.start() not in at):
             continue
         words = _remove_signs(whole[position : match.start()]).rstrip(" ")
-        html += [escape(words), _source_link(answer_id, marker, markers)]
+        html += [escape(words), _link_source(answer_id, marker, markers)]
         position = match.end()
     html.append(escape(_remove_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
@@ -288,7 +288,7 @@ def _remove_signs(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
-def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> SafeString:
+def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> SafeString:
     return format_html(
         '<sup class="cite"><a href="#answer-{}-source-{}" aria-label="{}">{}</a></sup>',
         answer_id,
@@ -335,7 +335,7 @@ class StreamedMarkdown:
 
     def _link(self, marker: int, at: int) -> str:
         is_marker = self._at is None or at in self._at
-        return _source_link(self._answer_id, marker, self._titles) if is_marker else ""
+        return _link_source(self._answer_id, marker, self._titles) if is_marker else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]
         return []
     collections = Collection.objects.filter(pk__in=searched).order_by("name", "pk")[:MOST_SUGGESTIONS]
     found = [
-        [(question, collection) for question in (_curated(collection) or _cached_suggestions(collection))]
+        [(question, collection) for question in (_read_curated(collection) or _load_suggestions(collection))]
         for collection in collections
     ]
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
@@ -56,24 +56,24 @@ def questions_of(document: Document) -> list[tuple[str, Collection]]:
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
     )
     rows = asking.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]
-    found = {question for path, written in rows for question in _standalone_questions(path, written)[:1]}
-    best = sorted(found, key=_specificity, reverse=True)[:MOST_OF_A_COLLECTION]
+    found = {question for path, written in rows for question in _find_standalone_questions(path, written)[:1]}
+    best = sorted(found, key=_rate_specificity, reverse=True)[:MOST_OF_A_COLLECTION]
     return [(question, document.collection) for question in best]
 
 
-def _curated(collection: Collection) -> list[str]:
+def _read_curated(collection: Collection) -> list[str]:
     lines = (" ".join(line.split()) for line in collection.suggested_questions.splitlines())
     return list(filter(None, lines))[:MOST_OF_A_COLLECTION]
 
 
-def _cached_suggestions(collection: Collection) -> list[str]:
+def _load_suggestions(collection: Collection) -> list[str]:
     # The key contains restrictions of documents.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
-    return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
+    return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
 
 
-def _suggestions_of(collection: Collection) -> list[str]:
+def _find_suggestions(collection: Collection) -> list[str]:
     """Return specific, sure questions of a few documents."""
     # All readers of the collection see them.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
@@ -82,10 +82,10 @@ def _suggestions_of(collection: Collection) -> list[str]:
     best: dict[int, tuple[str, int]] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])
     for pk, document_id, written, path in asking.values_list("pk", "document", "canonical_questions", "heading_path"):
-        for question in _standalone_questions(path, written):
-            if _specificity(question) > _specificity(best.get(document_id, ("", 0))[0]):
+        for question in _find_standalone_questions(path, written):
+            if _rate_specificity(question) > _rate_specificity(best.get(document_id, ("", 0))[0]):
                 best[document_id] = question, pk
-    ordered = sorted(best.values(), key=lambda found: _specificity(found[0]), reverse=True)
+    ordered = sorted(best.values(), key=lambda found: _rate_specificity(found[0]), reverse=True)
     filters = SearchFilters(collections=(collection.pk,), readers=(ANYBODY,))
     return list(islice((question for question, pk in ordered if _is_sure(question, pk, filters)), MOST_OF_A_COLLECTION))
 
@@ -102,7 +102,7 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
     return len(hits) < 2 or hits[0].score - hits[1].score >= SURE_LEAD
 
 
-def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
+def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """Return a passage's questions that are clear without it: its heading, then written ones."""
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # "What is the policy?" is unclear.
@@ -113,7 +113,7 @@ def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
     ]
 
 
-def _specificity(question: str) -> tuple[int, int]:
+def _rate_specificity(question: str) -> tuple[int, int]:
     """Return a sort key: long questions up to two lines (70 characters) are specific."""
     return (min(len(question), 70), -len(question))
 
@@ -134,7 +134,7 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
     cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
     found: dict[str, str] = {}
     for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
-        for question in _standalone_questions(
+        for question in _find_standalone_questions(
             [heading for heading in path[-1:] if heading not in cited_headings], written
         )[:1]:
             found.setdefault(normalize(question), question)

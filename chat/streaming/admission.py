@@ -76,12 +76,12 @@ class Admission:
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
                 message = _("Too many questions are being answered. Please try again in %(seconds)d seconds.")
-                seconds = self._seconds_for((ahead - self.at_once + 1) / self.at_once)
+                seconds = self._estimate_seconds((ahead - self.at_once + 1) / self.at_once)
                 raise SiteBusy(message % {"seconds": seconds}, seconds)
             if caller and places[caller] >= most_of_caller:
                 REFUSED_QUESTIONS.inc()
                 sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
-                raise BudgetSpent(sentence, self._seconds_for(1))
+                raise BudgetSpent(sentence, self._estimate_seconds(1))
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
@@ -131,7 +131,7 @@ class Admission:
             self._count()
         self._wake_others()
 
-    def _seconds_for(self, answers: float) -> int:
+    def _estimate_seconds(self, answers: float) -> int:
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
     def counts(self) -> tuple[int, int]:

@@ -68,13 +68,13 @@ def build_key(
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, Any] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],
-        "question": _normalized(question),
+        "question": _normalize(question),
         "history": [(turn.question, turn.answer) for turn in history],
         "method": method,
         "profile": [profile.name, profile.version_id, repr(profile.settings)],
         "hybrid": settings.RETRIEVAL_HYBRID_ENABLED,
-        "reranker": _configured(settings.RERANKERS.get(profile.settings.reranker, {})),
-        "reformulator": _configured(settings.QUERY_REFORMULATOR),
+        "reranker": _describe_backend(settings.RERANKERS.get(profile.settings.reranker, {})),
+        "reformulator": _describe_backend(settings.QUERY_REFORMULATOR),
         "filters": repr(filters),
         "narrowing": narrowing_key(filters.collections, filters.readers),
         "approved": version_of(filters.collections),
@@ -152,12 +152,12 @@ def copy_to(answer: Answer, original: Answer) -> list[Citation]:
     ]
 
 
-def _normalized(question: str) -> str:
+def _normalize(question: str) -> str:
     """Normalise the question; capitals mark codes, identifiers and names."""
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 
-def _configured(backend: dict[str, Any]) -> list[Any]:
+def _describe_backend(backend: dict[str, Any]) -> list[Any]:
     """Return a backend's options without its key."""
     options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
     return [backend.get("BACKEND", ""), options]

@@ -66,20 +66,20 @@ def begin(
     models = writers.language_models(user)
     if model and model not in models:
         raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
-    with _place_in_queue(caller) as answer_id, transaction.atomic():
+    with _reserve_place(caller) as answer_id, transaction.atomic():
         budgets.spend_question(user)
         if conversation_id is not None:
-            conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
+            conversation = _find_continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
             if collection is not None or document is not None:
-                conversation.collection, conversation.document = _scope(user, collection or "", document)
+                conversation.collection, conversation.document = _find_scope(user, collection or "", document)
             conversation.updated_at = timezone.now()
             if model and not anew:
                 conversation.model = model
             conversation.save(update_fields=["updated_at", "model", "collection", "document"])
         else:
-            within, only = _scope(user, collection or "", document)
+            within, only = _find_scope(user, collection or "", document)
             conversation = Conversation.objects.create(
                 owner=user if user.is_authenticated else None,
                 visitor="" if user.is_authenticated else visitor,
@@ -104,7 +104,7 @@ def begin(
         )
 
 
-def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
+def _find_scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
     if document is not None:
         readable = Document.objects.readable_by(user).select_related("collection")
         if (only := readable.filter(pk=document).first()) is None:
@@ -118,7 +118,7 @@ def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collec
 
 
 @contextmanager
-def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
+def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
     """Run with a reserved place, which errors release."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
@@ -129,7 +129,7 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
         raise
 
 
-def _continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
+def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
     if not visitor and not user.is_authenticated:
         return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)

@@ -56,15 +56,15 @@ def searched(draft: AnswerDraft) -> dict[str, Any]:
         "completed_question": completed_question(trace),
         "joined_question": trace.joined_query,
         "confidence": draft.confidence,
-        **_of_trace(trace),
+        **_read_trace_fields(trace),
     }
 
 
 def searched_before(answer: Answer) -> dict[str, Any]:
-    return {**{name: getattr(answer, name) for name in _SEARCHED}, **_of_trace(read_trace(answer.trace))}
+    return {**{name: getattr(answer, name) for name in _SEARCHED}, **_read_trace_fields(read_trace(answer.trace))}
 
 
-def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
+def _read_trace_fields(trace: SearchTrace | None) -> dict[str, Any]:
     done = trace.reformulation if trace is not None else None
     return {
         "query_class": trace.query_class.value if trace is not None else "",
@@ -91,17 +91,17 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     """Fill in the answer's row, and return unsaved citations."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
-    answer.alternatives = [_alternative(each) for each in outcome.alternatives]
+    answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
     answer.usage = to_json(outcome.usage) or {}
     answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
-    answer.computed = _computed(draft, outcome)
+    answer.computed = _describe_computed(draft, outcome)
     answer.table = to_json(draft.table) if draft is not None else None
     answer.written = draft.written if draft is not None and outcome.generator == draft.generator else ""
-    return [_citation(answer, cited) for cited in outcome.citations]
+    return [_build_citation(answer, cited) for cited in outcome.citations]
 
 
 def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
@@ -117,7 +117,7 @@ def source(found: ContextSource, question: str) -> dict[str, Any]:
     block = found.block
     return {
         "marker": found.marker,
-        **_place(block.best),
+        **_describe_place(block.best),
         "content": block.content,
         "start": block.start,
         "end": block.end,
@@ -133,7 +133,7 @@ def _is_instructed(content: str) -> bool:
     return bool(find_instructions(content))
 
 
-def _place(passage: Passage) -> dict[str, Any]:
+def _describe_place(passage: Passage) -> dict[str, Any]:
     return {
         "collection": passage.collection_name,
         "chunk_id": passage.chunk_id,
@@ -149,16 +149,16 @@ def _place(passage: Passage) -> dict[str, Any]:
     }
 
 
-def _alternative(found: Alternative) -> dict[str, Any]:
+def _describe_alternative(found: Alternative) -> dict[str, Any]:
     passage = found.passage
     return {
-        **_place(passage),
+        **_describe_place(passage),
         "url": passage_url(passage.document_id, found.start, found.end),
         **{name: getattr(found, name) for name in ("text", "quote", "start", "end", "score")},
     }
 
 
-def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
+def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
     """Return the computation that the answer states, if it is extractive."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
@@ -176,7 +176,7 @@ def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] |
     }
 
 
-def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
+def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     passage = cited.passage
     own = {name: getattr(cited, name) for name in (*_MARKER, *_QUOTE)}
     place = {name: getattr(passage, name) for name in ("chunk_id", "document_id", "document_title", "section", "page")}
@@ -194,7 +194,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         "refused": answer.refused,
         "alternatives": answer.alternatives,
         "choices": answer.choices,
-        "citations": [_cited(cited, source_of(answer, cited)) for cited in citations],
+        "citations": [_describe_cited(cited, source_of(answer, cited)) for cited in citations],
         "search_method": answer.search_method,
         "degraded": answer.degraded,
         "generator": answer.generator,
@@ -221,7 +221,7 @@ def is_cut_off(answer: Answer) -> bool:
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
-def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
     of_document = {name: source["document"][name] for name in ("url", "collection")}
     return {
         **{name: getattr(cited, name) for name in _MARKER},

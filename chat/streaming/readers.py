@@ -46,20 +46,20 @@ async def follow(
     """Yield the events while ``user``, with its key or session, may read the sources."""
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
-        yield _withheld()
+        yield _build_withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
     checked_at = time.monotonic()
     try:
         while True:
-            following = asyncio.ensure_future(_next_of(events))
+            following = asyncio.ensure_future(_read_next(events))
             try:
                 while not following.done():
                     await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
                     if time.monotonic() - checked_at >= RECHECK_SECONDS:
                         checked_at = time.monotonic()
                         if not await in_database(reader.may_go_on):
-                            yield _withheld()
+                            yield _build_withheld()
                             return
             finally:
                 # A cancelled task must finish first.
@@ -76,20 +76,20 @@ async def follow(
                 may_read = await in_database(reader.may_begin, event.answer if is_saved else None)
             else:
                 may_read = True
-            yield event if may_read else _withheld()
+            yield event if may_read else _build_withheld()
             if not may_read:
                 return
     finally:
         await events.aclose()
 
 
-async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
+async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
     return await anext(events, None)
 
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
     """Return whether ``user`` may still read the answer."""
-    held = _rights_of(user.pk, limits_of(user), fresh=True)
+    held = _find_rights(user.pk, limits_of(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
     return not held.hide(rights.documents_behind(answer))
@@ -139,7 +139,7 @@ class _Reader:
         return self.may_go_on(fresh=fresh)
 
     def may_go_on(self, *, fresh: bool = False) -> bool:
-        held = _rights_of(self._user_pk, self._limits, self._session_key, fresh=fresh)
+        held = _find_rights(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
@@ -157,7 +157,7 @@ def _load_searched(answer: Answer) -> dict[str, Any] | None:
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
-def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
+def _find_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
     """Return the user's recent rights; None for an invalid user, key or session."""
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
@@ -165,16 +165,16 @@ def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str =
         return known[1]
     if len(_RIGHTS) >= _MOST_CACHED:
         _RIGHTS.clear()
-    held = _looked_up(user_pk, limits, session_key)
+    held = _look_up_rights(user_pk, limits, session_key)
     _RIGHTS[user_pk, limits, session_key] = (now, held)
     return held
 
 
-def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
+def _look_up_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
     if user_pk is None:
         return rights.rights_of(AnonymousUser())
     user = (
-        _user_of_session(session_key)
+        _find_user_of_session(session_key)
         if session_key
         else get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
     )
@@ -188,11 +188,11 @@ def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) 
     return rights.rights_of(user)
 
 
-def _user_of_session(session_key: str) -> Any:
+def _find_user_of_session(session_key: str) -> Any:
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     return get_user(request)
 
 
-def _withheld() -> StreamedEvent:
+def _build_withheld() -> StreamedEvent:
     return streams.passing("failed", message=rights.withheld_message(), withheld=True)

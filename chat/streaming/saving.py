@@ -66,7 +66,7 @@ def save(run: Run) -> StreamedEvent:
         if draft is not None:
             payloads.fill_in_search(answer, draft)
             is_written = isinstance(outcome, Completed) and outcome.generator == draft.generator
-            answer.trace = _explained(draft, answer.sources, cut_off=draft.cut_off and is_written)
+            answer.trace = _build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written)
         match outcome:
             case Failed():
                 answer.fail(outcome.message)
@@ -76,7 +76,7 @@ def save(run: Run) -> StreamedEvent:
             case Answer():
                 answer.complete()
                 citations = answer_cache.copy_to(answer, outcome)
-        citations = Citation.objects.bulk_create(_without_lost_references(citations))
+        citations = Citation.objects.bulk_create(_remove_lost_references(citations))
         fill_in_behind(answer)
         if answer.choices:
             answer.narrowing_key = rights.offers_key(answer.source_collections, answer.asker)
@@ -104,7 +104,7 @@ def unsaved(error: Exception) -> dict[str, Any]:
     return {"message": str(BROKEN)}
 
 
-def _without_lost_references(citations: list[Citation]) -> list[Citation]:
+def _remove_lost_references(citations: list[Citation]) -> list[Citation]:
     """Remove references to deleted rows; cited words stay."""
     if not citations:
         return citations
@@ -119,7 +119,7 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, Any]:
+def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, Any]:
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
     trace = AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},

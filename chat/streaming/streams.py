@@ -95,7 +95,7 @@ async def stop(answer_id: uuid.UUID) -> None:
 async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, None]:
     run.readers += 1
     try:
-        attempt, position = _position(after)
+        attempt, position = _parse_position(after)
         if attempt and attempt != run.answer.attempts:
             position = 0
             yield passing("reset")
@@ -137,11 +137,11 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
 
 
 async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[StreamedEvent, None]:
-    attempt, position = _position(after)
+    attempt, position = _parse_position(after)
     quiet_since = time.monotonic()
     while True:
         try:
-            answer, is_alive, events = await in_database(_stored_after, answer_id, attempt, position)
+            answer, is_alive, events = await in_database(_load_stored_after, answer_id, attempt, position)
         except Answer.DoesNotExist:
             yield passing("failed", message=str(DELETED))
             return
@@ -169,13 +169,13 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _position(after: str) -> tuple[int, int]:
+def _parse_position(after: str) -> tuple[int, int]:
     """Return attempt and sequence; (0, 0) if malformed."""
     known = EVENT_ID.fullmatch(after)
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
 
-def _stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, bool, list[StreamedEvent]]:
+def _load_stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, bool, list[StreamedEvent]]:
     answer = Answer.objects.annotate(
         is_alive=Q(heartbeat_at__gte=Now() - Answer.SILENT_AFTER),
         is_followed=Q(followed_at__gte=Now() - FOLLOWED_EVERY),

@@ -96,7 +96,7 @@ async def _write(run: Run) -> None:
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
             return
         run.is_partial = True
-        run.outcome = _so_far(run, str(STOPPED))
+        run.outcome = _complete_early(run, str(STOPPED))
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
             is_partial = bool(run.text)
@@ -104,7 +104,7 @@ async def _write(run: Run) -> None:
             logger.warning("Answer %s was not done within %g s.", run.answer.pk, settings.QUESTION_SECONDS)
             run.is_partial = is_partial
             run.outcome = (
-                _so_far(run, _("The time for this answer was over before its end."))
+                _complete_early(run, _("The time for this answer was over before its end."))
                 if is_partial
                 else Failed(_("The site did not manage to answer in time. The question is saved: please ask again."))
             )
@@ -118,7 +118,7 @@ async def _write(run: Run) -> None:
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
-def _so_far(run: Run, notice: str) -> Completed:
+def _complete_early(run: Run, notice: str) -> Completed:
     generator, usage = (run.draft.generator, run.draft.usage) if run.draft is not None else ("", None)
     return Completed(run.text, (), generator, notice=notice, usage=usage)
 
@@ -165,7 +165,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
     if earlier is not None:
         yield earlier
         return
-    async with _turn(run):
+    async with _wait_for_turn(run):
         without_model = ""
         if not await in_database(budgets.may_use_model, answer.conversation.owner):
             without_model = _(
@@ -198,7 +198,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 
 
 @asynccontextmanager
-async def _turn(run: Run) -> AsyncGenerator[None, None]:
+async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
     """Run in the run's turn, with `queued` events at each change of its position, the last with 0."""
     changed = asyncio.Event()
 

@@ -29,10 +29,10 @@ def why_collection(user: Any, collection: Collection) -> Reason:
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
         remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
-    return Reason(is_seen, _rule_of_collection(user, collection), remark)
+    return Reason(is_seen, _find_rule(user, collection), remark)
 
 
-def _rule_of_collection(user: Any, collection: Collection) -> str:
+def _find_rule(user: Any, collection: Collection) -> str:
     if is_superuser(user):
         return _("Superusers read everything.")
     if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
@@ -42,7 +42,7 @@ def _rule_of_collection(user: Any, collection: Collection) -> str:
         )
     if collection.visibility == Visibility.PUBLIC:
         return _("%s is open to everybody.") % collection
-    if (grant := _grant(user, collection)) is not None:
+    if (grant := _find_grant(user, collection)) is not None:
         names = {"holder": grant.group or grant.user, "role": grant.get_role_display(), "collection": collection}
         if grant.group:
             return _("The group %(holder)s has a grant in %(collection)s: %(role)s.") % names
@@ -58,7 +58,7 @@ def _rule_of_collection(user: Any, collection: Collection) -> str:
     return _("%s is open only to accounts with a grant. This account and its groups have none.") % collection
 
 
-def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
+def _find_grant(user: Any, collection: Collection) -> CollectionGrant | None:
     if not is_active(user):
         return None
     held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), collection=collection)

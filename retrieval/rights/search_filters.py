@@ -38,16 +38,16 @@ def filters_for(user: AnyUser, collection: str = "", **wanted: object) -> Search
     Collections searched only by name, and drafts' copies, are left out unless named or without others. Raises:
     InvalidQuery for a missing or unreadable collection, without saying which.
     """
-    filters = _filters_in(Collection.objects.readable_by(user), collection, wanted)
+    filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=readers_in(filters.collections, user))
 
 
 def everything(collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters without rights, for commands. Raises: InvalidQuery."""
-    return replace(_filters_in(Collection.objects.all(), collection, wanted), readers=())
+    return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 
 
-def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
+def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
     # Named documents imply their collections.
@@ -85,7 +85,7 @@ def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
 
 def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
     """Return the rows whose `document` passes the filters, except by collection."""
-    return _restricted(rows, filters, "document__")
+    return _filter_rows(rows, filters, "document__")
 
 
 def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
@@ -95,12 +95,12 @@ def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
     """
     if not filters:
         return "", []
-    passing = _restricted(Document.objects.order_by(), filters, "").values("pk")
+    passing = _filter_rows(Document.objects.order_by(), filters, "").values("pk")
     sql, parameters = passing.query.sql_with_params()
     return f" AND document_id IN ({sql})", list(parameters)
 
 
-def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
+def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
         rows = rows.filter(seen_by(filters.readers, path))
     if filters.documents:
@@ -112,7 +112,7 @@ def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Query
     for key, values in filters.metadata_any.items():
         rows = rows.filter(_has_any(key, values, path))
     for dates in filters.dates:
-        rows = _within(rows, dates, path)
+        rows = _filter_dates(rows, dates, path)
     return rows
 
 
@@ -122,7 +122,7 @@ def _has_any(key: str, values: Sequence[object], path: str) -> Q:
     return reduce(or_, alternatives, Q(pk__in=[]))
 
 
-def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
+def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
     """Return the rows with a valid date in the range.
 
     Days of `added` and `changed` are in the site's time zone; days in metadata are as written.

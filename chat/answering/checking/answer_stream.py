@@ -84,18 +84,18 @@ class AnswerStream:
         encode: Callable[[Sequence[str]], np.ndarray],
     ) -> None:
         prompted = [source for source in sources if source.marker in prompt.markers]
-        rules = _letters(prompt.rules)
+        rules = _keep_letters(prompt.rules)
         self._rules = {rules[at : at + LONGEST_SHARED] for at in range(len(rules) - LONGEST_SHARED + 1)}
         self._last = self._last_letters = ""
         self._known = "\n".join([question, *(text for turn in history for text in (turn.question, turn.answer))])
-        self._known_letters = _letters(self._known)
+        self._known_letters = _keep_letters(self._known)
         self._contents = ""
         self._addresses: set[str] = set()
         self._tags: set[str] = set()
         self._attributor = Attributor((), prompt.markers, encode)
         self._admit_words(prompted)
         self._attributor.admit(sources)
-        self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _without_markers(turn.answer))]
+        self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _remove_brackets(turn.answer))]
 
         self.written = ""
         self.markers: list[Marker] = []
@@ -125,7 +125,7 @@ class AnswerStream:
         self._addresses |= known_addresses(sources)
         self._tags |= find_tags(contents)
         self._known += "\n".join(["", *contents])
-        self._known_letters = _letters(self._known)
+        self._known_letters = _keep_letters(self._known)
         self._contents += "".join("".join(contents).split())
 
     def feed(self, piece: str) -> str:
@@ -149,7 +149,7 @@ class AnswerStream:
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
-        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _letters(piece)
+        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _keep_letters(piece)
         for at in range(len(self._last_letters) - LONGEST_SHARED + 1):
             shared = self._last_letters[at : at + LONGEST_SHARED]
             if shared in self._rules and shared not in self._known_letters:
@@ -183,7 +183,7 @@ class AnswerStream:
         return True
 
     def _is_repeated(self, text: str) -> bool:
-        plain = _without_markers(text)
+        plain = _remove_brackets(text)
         return any(earlier.startswith(plain) for earlier in self._earlier)
 
     def _advance(self, *, is_end: bool) -> str:
@@ -195,7 +195,7 @@ class AnswerStream:
         undecided = len(text) if is_end else find_undecided(text)
         references = find_references(text[:undecided], self._attributor.markers, self._is_in_sources, is_end=is_end)
         sure = text[: references.undecided]
-        complete = len(sure) if is_end else _begin_of_last(sure, references.found)
+        complete = len(sure) if is_end else _find_begin_of_last(sure, references.found)
         if complete:
             self._complete(text[:complete], references.found)
         if cycle := _find_cycle(text):
@@ -207,7 +207,7 @@ class AnswerStream:
             return self._show(len(self.written), is_end=False)
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
-        return self._show(self._open + len(_without_open_tail(open_text)), is_end=False)
+        return self._show(self._open + len(_cut_open_tail(open_text)), is_end=False)
 
     def _is_in_sources(self, text: str) -> bool:
         return "".join(text.split()) in self._contents
@@ -291,7 +291,7 @@ class AnswerStream:
 
     def _show(self, end: int, *, is_end: bool) -> str:
         """Return the text to show up to ``end``, or less if it may still change."""
-        if self._holds_back() and not is_end:
+        if self._must_wait() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
@@ -300,7 +300,7 @@ class AnswerStream:
             # The model may refuse after a call of a function.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
-        self._edits = [self._moved(edit) for edit in self._edits]
+        self._edits = [self._move_late(edit) for edit in self._edits]
         # The prompt wrote brackets of documents as ⟦ ⟧.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         # An edit is never split.
@@ -322,7 +322,7 @@ class AnswerStream:
         self._shown = max(self._shown, end)
         return "".join(pieces)
 
-    def _moved(self, edit: Edit) -> Edit:
+    def _move_late(self, edit: Edit) -> Edit:
         """Return the edit, moved behind the last shown word if it comes late."""
         if edit.start >= self._shown:
             return edit
@@ -337,7 +337,7 @@ class AnswerStream:
         self.shown_length += len(text)
         return text
 
-    def _holds_back(self) -> bool:
+    def _must_wait(self) -> bool:
         if self._may_give_up:
             begin = self.written[self._begin : (self._begin or 0) + 40].lower().replace("’", "'")
             is_opening = any(begin.startswith(each[: len(begin)]) for each in _OPENINGS)
@@ -345,7 +345,7 @@ class AnswerStream:
         return self._may_give_up
 
 
-def _without_markers(text: str) -> str:
+def _remove_brackets(text: str) -> str:
     plain = " ".join(NUMBERS_IN_BRACKETS.sub("", _HALF_MARKER.sub("", text)).split())
     return _BLANK_BEFORE_SIGN.sub("", plain)
 
@@ -359,7 +359,7 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
     return "".join([*pieces, text[start:end]]).strip()
 
 
-def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
+def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
     """Return the offset at which the last sentence, or a heading after it, begins."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
@@ -378,7 +378,7 @@ def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
     return line if _LIST_SIGN.fullmatch(text, line, start) else start
 
 
-def _without_open_tail(text: str) -> str:
+def _cut_open_tail(text: str) -> str:
     """Return the text without an end that more text can change."""
     text = text.rstrip(" \t\n|(")
     line = text.rfind("\n")
@@ -393,6 +393,6 @@ def _find_cycle(text: str) -> int:
     return 0
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return "".join(filter(str.isalnum, plain.casefold()))

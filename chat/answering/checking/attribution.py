@@ -60,7 +60,7 @@ class Attributor:
         if extract_assertion(sentence) is None:
             return self._find_holder(sentence)
         markers = self.markers
-        supports = {marker: self._support(sentence, (marker,)) for marker in markers}
+        supports = {marker: self._score(sentence, (marker,)) for marker in markers}
         if kept := tuple(marker for marker in dict.fromkeys(own) if supports.get(marker, 0.0) >= THRESHOLD):
             return kept
         likely = sorted(markers, key=lambda marker: -supports[marker])[:MOST_PAIRED]
@@ -68,9 +68,9 @@ class Attributor:
             return (likely[0],)
         if self._sources and all(is_foreign(source, text) for source in self._sources):
             return self._find_by_meaning(sentence)
-        return next((pair for pair in combinations(likely, 2) if self._support(sentence, pair) >= THRESHOLD), ())
+        return next((pair for pair in combinations(likely, 2) if self._score(sentence, pair) >= THRESHOLD), ())
 
-    def _support(self, sentence: str, markers: Collection[int]) -> float:
+    def _score(self, sentence: str, markers: Collection[int]) -> float:
         found = self._scorer.score(sentence, markers)
         return found.support if found else 0.0
 

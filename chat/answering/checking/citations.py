@@ -107,9 +107,9 @@ def quote_for_answer(text: str) -> str:
     """Return a document's text without markers; code and brackets with 0 are kept."""
 
     def rewrite(match: re.Match[str]) -> str:
-        return match.group() if 0 in _numbers(match.group()) else quoted(match.group())
+        return match.group() if 0 in _read_numbers(match.group()) else quoted(match.group())
 
-    return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
+    return _rewrite_outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
@@ -125,11 +125,11 @@ def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _numbers(group: str) -> list[int]:
+def _read_numbers(group: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", group)]
 
 
-def _outside_code(text: str, rewrite: Callable[[str], str]) -> str:
+def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
     rewritten = []
     begin = 0
     for code in find_code(text):
@@ -160,16 +160,16 @@ def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, 
     A marker behind another marker, or in its own paragraph, supports the text before it.
     """
     words = ""
-    for start, end in _pieces(text):
+    for start, end in _split_pieces(text):
         for marker in markers:
             if start <= marker.start < end:
-                words = _last_sentence(text[start : marker.start]) or words
+                words = _find_last_sentence(text[start : marker.start]) or words
                 yield marker, words
                 start = marker.end
-        words = _last_sentence(text[start:end]) or words
+        words = _find_last_sentence(text[start:end]) or words
 
 
-def _last_sentence(text: str) -> str:
+def _find_last_sentence(text: str) -> str:
     # In "It is hot [1]. It is wet [2]." the first full stop is before the second sentence.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
@@ -221,7 +221,7 @@ def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
         prose = left_out.sub(lambda match: blank(match.group()), prose)
     prose = without(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
-    for piece_start, piece_end in _pieces(text):
+    for piece_start, piece_end in _split_pieces(text):
         sentences = [
             CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
             for start, end, _break in split_sentences(prose, piece_start, piece_end)
@@ -243,7 +243,7 @@ def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> b
     return at < len(spans) and spans[at][0] < end
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
+def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for gap in PIECE_BREAK.finditer(text):
         yield begin, gap.start()

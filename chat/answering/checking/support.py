@@ -120,7 +120,7 @@ def extract_assertion(sentence: str) -> Assertion | None:
     numbers = numbers_asserted(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None
-    return Assertion(text, words, tuple(_names(text, words)), numbers) if words else None
+    return Assertion(text, words, tuple(_find_names(text, words)), numbers) if words else None
 
 
 def declines(sentence: str) -> bool:
@@ -132,7 +132,7 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
-def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
+def _find_names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
     """Yield the stems of capitalised words, without units and labels."""
     for word in words:
         if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
@@ -280,7 +280,7 @@ class SupportScorer:
         stems = {word.stem for word in assertion.words}
         weights = {stem: stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
         matches = [
-            SentenceMatch(passage, sentence, _share(weights, sentence.stems))
+            SentenceMatch(passage, sentence, _compute_share(weights, sentence.stems))
             for passage in passages
             for sentence in passage.sentences
         ]
@@ -290,17 +290,17 @@ class SupportScorer:
         if holder := next((match for match in matches if match.passage.marker in holders), None):
             return SentenceSupport(1.0, uncited, holder, verbatim=True)
         support, reasons = estimate_support(
-            _shares_of_doubt(assertion, passages, weights), _find_doubts(assertion, passages, matches)
+            _measure_doubts(assertion, passages, weights), _find_doubts(assertion, passages, matches)
         )
         nearest = matches[0] if matches and matches[0].share > 0 else None
         return SentenceSupport(support, (*reasons, *uncited), nearest)
 
 
-def _share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
+def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
     return sum(weights[stem] for stem in weights.keys() & stems) / sum(weights.values())
 
 
-def _shares_of_doubt(
+def _measure_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
     """Return three shares from 0 (no doubt) to 1, in the order of WEIGHTS.
@@ -313,7 +313,7 @@ def _shares_of_doubt(
     neighbours = list(pairs([word.stem for word in assertion.words], 1))
     best = max(
         (
-            _share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
+            _compute_share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
             for passage in passages
             for at in range(len(passage.sentences))
         ),

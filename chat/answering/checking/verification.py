@@ -49,7 +49,7 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
             if marker.number in by_marker
         ),
         tuple(
-            _checked(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
+            _build_statement(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
             for each in cited_sentences(text, group_markers(markers))
         ),
     )
@@ -65,7 +65,7 @@ def _cite(
         start, end = verbatim
     else:
         support = scorer.score(words, (marker.number,))
-        value = _support_value(support, is_comparable)
+        value = _round_support(support, is_comparable)
         closest = (
             support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
         )
@@ -119,11 +119,13 @@ def is_foreign(source: ContextSource, text: str) -> bool:
     return "" not in languages and len(languages) > 1
 
 
-def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]) -> CheckedStatement:
+def _build_statement(
+    sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]
+) -> CheckedStatement:
     place = sentence.start, sentence.end, sentence.markers
     if support is None:
         return CheckedStatement(*place)
-    value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
+    value = _round_support(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
     match = support.match
     return CheckedStatement(
         *place,
@@ -135,7 +137,7 @@ def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparabl
     )
 
 
-def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
+def _round_support(support: SentenceSupport | None, is_comparable: bool) -> float | None:
     if support is None or not (is_comparable or support.verbatim):
         return None
     return round(support.support, DIGITS)

@@ -37,20 +37,20 @@ _ENDINGS = (
 
 def stems(text: str) -> list[str]:
     """Return the stems of the content words in order, without repeats."""
-    return list(_stems(text))
+    return list(_find_stems(text))
 
 
 def stem_set(*texts: str) -> frozenset[str]:
-    return frozenset().union(*map(_stems, texts))
+    return frozenset().union(*map(_find_stems, texts))
 
 
 @functools.lru_cache(maxsize=4096)
-def _stems(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stem for run in text.split() for stem in _stems_of_run(run)))
+def _find_stems(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_run(run)))
 
 
 @functools.lru_cache(maxsize=2**15)
-def _stems_of_run(run: str) -> tuple[str, ...]:
+def _find_stems_of_run(run: str) -> tuple[str, ...]:
     """Return the stems in a run without white space; cached, because documents repeat most runs."""
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
@@ -132,15 +132,15 @@ def number_values(number: str) -> frozenset[str]:
     values = set()
     digits = re.sub(r"[.,]", "", number)
     if _THOUSANDS.fullmatch(number):
-        values.add(_without_idle_zeros(digits))
+        values.add(_strip_idle_zeros(digits))
     points = [character for character in number if character in ".,"]
     if ":" in number or (len(points) > 1 and len(set(points)) == 1):
         values.add(number)
     elif points:
         decimals = len(number) - 1 - max(number.rfind("."), number.rfind(","))
-        values.add(_without_idle_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
+        values.add(_strip_idle_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
     else:
-        values.add(_without_idle_zeros(number))
+        values.add(_strip_idle_zeros(number))
     return frozenset(values)
 
 
@@ -157,7 +157,7 @@ def numbers_held(text: str) -> frozenset[str]:
     return frozenset().union(*numbers_asserted(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS))
 
 
-def _without_idle_zeros(number: str) -> str:
+def _strip_idle_zeros(number: str) -> str:
     """Return ``7.5`` for ``007.50``."""
     whole, _, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
