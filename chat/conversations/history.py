@@ -65,7 +65,7 @@ def fill_in_behind(answer: Answer) -> None:
 
 
 def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the collections and documents of repeatable earlier answers."""
+    """Return the collections and documents of earlier answers that this answer may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()
     telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS) if not earlier.refused]
