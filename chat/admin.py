@@ -32,7 +32,7 @@ from retrieval.sources.options import SecretField, warn_of_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Admin pages that show what people asked. Each opening of such a page is recorded in the audit log."""
+    """Admin pages that show users' questions. Each view is audited."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -49,14 +49,14 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
 
 class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
-    """Read-only, but what visitors wrote can be removed."""
+    """Read-only, except that staff can delete rows."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
 
 class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
-    """A read-only inline. Its table can be focused with the keyboard, so that a wide one can be scrolled on a phone."""
+    """A read-only inline that can be scrolled with the keyboard."""
 
     template = "admin/chat/read_only_inline.html"
     extra = 0
@@ -76,7 +76,6 @@ class CitationInline(ReadOnlyInline):
 
     @admin.display(description=_("document"))
     def passage(self, citation: Citation) -> SafeString | str:
-        """A link to the quoted words; the title alone once the document is gone."""
         address = passage_url(citation.document_id, citation.start, citation.end)
         return (
             format_html('<a href="{}">{}</a>', address, citation.document_title) if address else citation.document_title
@@ -117,7 +116,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ]
     list_select_related = ["feedback"]
     list_per_page = 50
-    # A second count, of all answers, beside that of those shown.
+    # A full count would need a second query over all answers.
     show_full_result_count = False
     search_fields = ["question", "text"]
     ordering = ["-created_at"]
@@ -135,7 +134,6 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         answers = rights.open_to(request.user, super().get_queryset(request))
         match = request.resolver_match
         if match is not None and match.url_name == "chat_answer_changelist":
-            # A page of explanations would be megabytes.
             return answers.defer("trace", "sources", "text", "alternatives", "choices")
         return answers
 
@@ -207,7 +205,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return name
 
     def clean(self) -> dict[str, Any]:
-        """The address must be that of OPENAI_BASE_URL, or one that a source could have."""
+        """Require the address in OPENAI_BASE_URL, or an address that a source could have."""
         given = super().clean() or self.cleaned_data
         address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")
         try:
@@ -237,7 +235,6 @@ class LanguageModelAdmin(PageAdmin):
         return [test, *super().get_urls()]
 
     def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Asks the model, as it is saved, a short question."""
         model = get_object_or_404(LanguageModel, pk=pk)
         context = {"model": model, "tried": try_out(model)}
         return self.render_page(request, "languagemodel/tested", _t("Test of %s") % model, context)

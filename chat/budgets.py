@@ -1,7 +1,6 @@
-"""A user's budget of today: questions, and a language model's tokens and cost. Visitors have rate limits instead.
+"""Counts a user's questions, tokens and cost of today; visitors have rate limits instead.
 
-No question is accepted beyond the limit. Once the tokens or the money for a model are used up, answers are quoted from
-the documents.
+Questions beyond the limit are rejected. Beyond the limit of tokens or cost, answers are extractive.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from retrieval.api.throttling import CountedTogether
 if TYPE_CHECKING:
     from chat.types import Usage
 
-# What is left is told from here on: the last questions, and the last fifth.
+# Thresholds from which the remaining budget is shown.
 TOLD_FROM = 3
 TOLD_PERCENT = 80
 _COUNTS_KEPT = timedelta(days=7)
@@ -37,7 +36,6 @@ _SPEND = """
     ON CONFLICT (user_id, day) DO UPDATE SET number = counted.number + 1 WHERE counted.number < %s
     RETURNING number
 """
-# An account that is deleted meanwhile has no budget.
 _COUNT_USE = """
     INSERT INTO chat_questioncount AS counted (user_id, day, number, tokens, cost)
     SELECT id, %s, 0, %s, %s FROM auth_user WHERE id = %s
@@ -48,14 +46,13 @@ _COUNT_USE = """
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of one limit that is used today."""
+    """A limit and its use today."""
 
     limit: Decimal
     used: Decimal
 
     @property
     def percent(self) -> int:
-        """The part used, in percent of the limit, rounded down; at most 100."""
         return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
@@ -69,7 +66,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A user's budget of today; a value without a limit is None."""
+    """A user's budget of today; None means no limit."""
 
     questions: Share | None
     tokens: Share | None
@@ -77,7 +74,6 @@ class Budget:
 
     @property
     def few_questions(self) -> int | None:
-        """The number of questions left, once it is small."""
         if self.questions is None:
             return None
         left = int(max(Decimal(0), self.questions.limit - self.questions.used))
@@ -85,14 +81,13 @@ class Budget:
 
     @property
     def model(self) -> Share | None:
-        """Tokens or cost, whichever will be used up sooner."""
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: share.percent, default=None)
 
 
 def budget_of(user: AnyUser | None) -> Budget | None:
-    """The user's budget of today; None for those who have none: visitors, and users without any limit."""
-    limits = _limits_of(user)
+    """Return the user's budget of today; None without limits."""
+    limits = _find_limits(user)
     if user is None or user.pk is None or limits == (None, None, None):
         return None
     counted = QuestionCount.objects.filter(user_id=user.pk, day=timezone.localdate()).first() or QuestionCount()
@@ -104,8 +99,8 @@ def budget_of(user: AnyUser | None) -> Budget | None:
 
 
 def spend_question(user: AnyUser) -> None:
-    """Count a question, in the transaction that saves it. Raises: BudgetSpent."""
-    limit = _limits_of(user)[0]
+    """Count a question in the transaction that saves it. Raises: BudgetSpent."""
+    limit = _find_limits(user)[0]
     if limit is None:
         return
     with connection.cursor() as cursor:
@@ -115,17 +110,16 @@ def spend_question(user: AnyUser) -> None:
             counted = cursor.fetchone()
     if counted is None:
         message = _("You have asked all the questions that you may ask today (%(limit)d). Tomorrow you can ask again.")
-        raise BudgetSpent(message % {"limit": limit}, _seconds_to_tomorrow())
+        raise BudgetSpent(message % {"limit": limit}, _count_seconds_to_tomorrow())
 
 
 def may_use_model(user: AnyUser | None) -> bool:
-    """Whether a language model may be used for the user. Answers being written count when they are complete."""
+    """Return whether the user may use a language model; unfinished answers are not counted."""
     budget = budget_of(user)
     return budget is None or budget.model is None or not budget.model.is_spent
 
 
 def count_use(user_pk: int, usage: Usage) -> None:
-    """Count the tokens and cost of an answer, even if the answer failed."""
     tokens = usage.prompt_tokens + usage.completion_tokens
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])
@@ -135,8 +129,7 @@ def forget_old_counts() -> None:
     QuestionCount.objects.filter(day__lt=timezone.localdate() - _COUNTS_KEPT).delete()
 
 
-def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
-    """Questions, tokens and cost a day; None for a value without a limit."""
+def _find_limits(user: AnyUser | None) -> tuple[Decimal | None, ...]:
     if user is None or not user.is_authenticated:
         return (None, None, None)
     own = QuestionBudget.objects.filter(user=user).values(*_LIMITS).first() or {}
@@ -147,13 +140,13 @@ def _limits_of(user: AnyUser | None) -> tuple[Decimal | None, ...]:
     return tuple(next((Decimal(str(limit)) for limit in each if limit is not None), None) for each in limits)
 
 
-def _seconds_to_tomorrow() -> int:
+def _count_seconds_to_tomorrow() -> int:
     tomorrow = timezone.make_aware(datetime.combine(timezone.localdate() + timedelta(days=1), time.min))
     return max(1, math.ceil((tomorrow - timezone.now()).total_seconds()))
 
 
 class QuestionThrottle(CountedTogether):
-    """Counts by user, or by address for visitors, under the key that the API's own throttle uses."""
+    """A throttle that shares its count with the API's."""
 
     scope = "ask"
 

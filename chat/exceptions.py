@@ -1,4 +1,4 @@
-"""Errors between a question and its answer; each says who may read its message."""
+"""Errors between a question and its answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):
-    """The question cannot be taken. For the person who asked; ``field`` is the input at fault."""
+    """The question is invalid; the message is for the asker."""
 
     def __init__(self, message: str, field: str = "question") -> None:
         super().__init__(message)
@@ -14,7 +14,7 @@ class InvalidQuestion(Exception):
 
 
 class AskLater(Exception):
-    """The question cannot be taken now. For the person who asked; becomes a response with `Retry-After`."""
+    """The question is rejected for now; the message is for the asker."""
 
     status: int
 
@@ -30,21 +30,21 @@ class SiteBusy(AskLater):
 
 
 class BudgetSpent(AskLater):
-    """The caller may ask no more questions today, or for now."""
+    """The caller's budget or rate limit is reached."""
 
     status = 429
 
 
 class NoAnswer(Exception):
-    """The sources do not answer the question. This is not an error: the answer then says so."""
+    """The sources do not answer the question, and the answer says so."""
 
 
 class TablesUnavailable(Exception):
-    """The tables cannot be queried now. For the model that queried them, which answers without them."""
+    """The tables cannot be queried now; the message is for the model."""
 
 
 class AnswerWithheld(ModelFailed):
-    """The model wrote something that must not be shown. ``reason``: `prompt` (its confidential rules) or `function`."""
+    """The model repeated confidential text: `prompt` (the rules) or `function`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

@@ -1,4 +1,4 @@
-"""Counters that /metrics shows."""
+"""Prometheus metrics of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals of the chat, which does not know their receivers."""
+"""Signals of the chat, which does not import their receivers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ scores_wanted = Signal()
 
 @dataclass(frozen=True, slots=True)
 class PanelScore:
-    """A judge's score of an answer. ``score`` lies in [0, 1]; None while ``pending``, and with an ``error``.
+    """A judge's score, in [0, 1]; None while ``pending`` or with an ``error``.
 
-    ``error`` is for engineers, never for visitors; ``reason`` is for everybody who may see the panel.
+    Visitors never see ``error``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Background work of the chat."""
+"""Celery tasks of the chat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from core.exceptions import ModelFailed
 
 @shared_task
 def try_model(name: str) -> None:
-    """Try the language model of this name. A removed or unreachable model is tried when it is needed again."""
     model = writers.language_models().get(name)
     if model is not None:
         with contextlib.suppress(ModelFailed):

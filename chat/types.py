@@ -1,4 +1,4 @@
-"""The types that lead from a question to its saved answer. Pure Python."""
+"""Types from a question to its answer. Pure Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextSource:
-    """A numbered block of the context: what ``[marker]`` in an answer refers to. Markers start at 1."""
+    """A block cited as ``[marker]``, from 1."""
 
     marker: int
     block: ContextBlock
@@ -27,12 +27,11 @@ class ContextSource:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCitation:
-    """A checked marker of the answer, with the words of the source that support the sentence.
+    """A checked marker with the source's words for its sentence.
 
-    The marker is ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` lies in [0, 1]; None if it was not measured. ``verbatim`` is true if the source contains the sentence
-    word for word, so that nothing had to be measured. ``text[marked_start:marked_end]`` of the answer are these words,
-    if it quotes more than them; else None.
+    The marker is ``text[marker_start:marker_end]`` of the answer, and ``quote`` is ``text[start:end]`` of the document.
+    ``support`` is in [0, 1]; None if not measured. ``verbatim``: the source contains the sentence itself.
+    ``marked_start`` and ``marked_end`` delimit the words within a longer quotation.
     """
 
     marker: int
@@ -50,7 +49,7 @@ class VerifiedCitation:
 
 @dataclass(frozen=True, slots=True)
 class BestPlace:
-    """The document's ``text[start:end]`` in the source with this marker."""
+    """``text[start:end]`` of the source's document."""
 
     marker: int
     start: int
@@ -59,12 +58,10 @@ class BestPlace:
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    """A sentence of the answer, checked against the sources: ``text[start:end]`` of the answer, without closing
-    markers.
+    """A checked sentence, ``text[start:end]`` of the answer without closing markers.
 
-    ``markers`` are the sources it cites. ``support`` lies in [0, 1]; None, with ``supported``, if it could not be
-    measured. ``reasons`` are the reasons for doubt: `number`, `name`, `negation`, `words` or `uncited`. ``best`` is the
-    place that supports it best; ``verbatim`` is true if that place contains it word for word.
+    ``support`` is in [0, 1]; it and ``supported`` are None if not measured. ``reasons``: `number`, `name`, `negation`,
+    `words`, `uncited`. ``verbatim``: ``best`` contains the sentence itself.
     """
 
     start: int
@@ -79,9 +76,7 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of checking an answer against its sources: the places that its markers cite, and its checked
-    sentences.
-    """
+    """Citations and checked sentences."""
 
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
@@ -89,9 +84,9 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens and cost of a model for one answer. ``cost`` is in the currency of the prices; None without prices.
+    """A model's tokens and cost (None without prices) for one answer.
 
-    ``estimated`` is true if the server counted nothing and the tokens were estimated from the text's length.
+    ``estimated``: from the text's length.
     """
 
     prompt_tokens: int
@@ -102,9 +97,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The tables' result for a model's own query: ``text`` with the markers of ``sources``, which contain its rows.
-    ``document_id`` is the table's.
-    """
+    """The tables' result for a model; ``text`` cites ``sources``."""
 
     text: str
     sources: tuple[ContextSource, ...]
@@ -113,9 +106,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A function that a model called, with its ``arguments`` as the model wrote them, and the result it was ``told``.
-    ``document_id`` is that of the table; None if nothing was computed.
-    """
+    """A model's call with its original ``arguments``, and the result; ``document_id`` is None after a failure."""
 
     arguments: str
     told: str
@@ -124,24 +115,16 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """An answer that is being written: the search result for its ``question``, and the text so far.
+    """An answer that is being written: the search result, and the text so far.
 
-    The ``question`` is complete without the conversation. ``results`` are the hits of the search, best first; each is
-    a source of its own, with the text around it. The text cites ``sources`` by marker: the results, or, for a language
-    model, the context's blocks.
+    ``question`` is complete without the conversation. ``results`` are hits with the text around them, best first. The
+    text cites ``sources``: the results, or for a model the context's blocks; rows of a ``computed`` answer come first.
+    ``table`` is only shown. ``confidence`` is a probability, computed from ``evidence``.
 
-    ``confidence`` is the estimated probability that the sources answer the question, in [0, 1], or None if it was not
-    estimated; ``evidence`` contains the numbers behind it. ``profile_version`` is the version of the stored search
-    profile, None for the built-in one. ``computed`` is the answer computed from a table; its rows are the first
-    sources. ``table`` is shown as a result and states no answer.
-
-    ``generator`` names who writes, and ``notices`` are for the reader. ``usage`` is None while no model was asked.
-    ``cut_off`` is true if the model had to stop early, ``filtered`` if its server's filter stopped it, ``looped`` if it
-    repeated itself and was stopped, ``has_machinery`` if parts of its text were not an answer and were left out.
-    ``withheld`` is the reason why its text must not be shown. ``left_out`` are the markers of sources that did not fit
-    into the prompt, ``calls`` the functions that the model called. ``instructions`` are the curators' to the model, and
-    ``instructions_version`` names them. ``dialogue`` are the chat messages sent to the model, and its reply; empty if
-    it called functions or did not finish.
+    ``usage`` is None before a model is called. ``cut_off``: the model had to stop early, ``filtered`` by its server,
+    ``looped`` after repeating itself. ``has_machinery``: thoughts or calls were removed. ``withheld`` is the reason why
+    the text must not be shown. ``left_out`` are markers of sources that did not fit into the prompt. ``dialogue`` are
+    the model's messages, if it finished without calls.
     """
 
     question: str
@@ -174,9 +157,9 @@ class AnswerDraft:
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """The next piece of the answer. A marker is never split over two pieces.
+    """The next piece of the answer, which never splits a marker.
 
-    ``markers`` are those in this text, which a model wrote. None: the site wrote it, and every ``[n]`` is one.
+    None for ``markers``: the site wrote the text, and every ``[n]`` is a marker.
     """
 
     text: str
@@ -185,12 +168,10 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """All tokens before it were no answer: the model's server showed later that they were a thought."""
+    """All earlier tokens were a thought."""
 
 
 class AnswerState(StrEnum):
-    """The site's verdict: the documents answer, some passages come close, or no passage does."""
-
     ANSWER = "answer"
     CLOSEST = "closest"
     NOTHING = "nothing"
@@ -198,10 +179,9 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A further result of the search, shown below the answer or in its place.
+    """Another result of the search; higher ``score`` is better.
 
-    ``text`` is the part of the passage that is shown, as Markdown. ``quote`` is ``text[start:end]`` of the document's
-    text, the place closest to the question. ``score`` comes from the search; higher is better.
+    ``text`` is the shown Markdown; ``quote``, ``text[start:end]`` of the document, is closest to the question.
     """
 
     passage: Passage
@@ -214,7 +194,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A question that can be asked instead, and its label."""
+    """A suggested question, and its label."""
 
     label: str
     question: str
@@ -222,7 +202,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who approved an answer, by name, and since when. ``approved_id`` is the approved answer's."""
+    """The approver and date of an approved answer."""
 
     approved_id: int
     by: str
@@ -231,11 +211,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole answer.
-
-    ``alternatives`` are further passages, best first; without an answer, the closest ones. ``approval`` says who
-    approved the answer, or is None. ``choices`` are offered if the question is misspelt.
-    """
+    """The whole answer; without one, ``alternatives`` are the closest passages."""
 
     text: str
     citations: tuple[VerifiedCitation, ...]
@@ -250,29 +226,23 @@ class Completed:
 
     @property
     def refused(self) -> bool:
-        """Return whether the documents do not answer."""
         return self.state is not AnswerState.ANSWER
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no answer. ``message`` is for the person who asked, with a next step."""
+    """There is no answer; ``message`` is for the asker, with a next step."""
 
     message: str
 
 
-# The draft comes when its sources are known, before the first token; and again when a model has asked the tables,
-# before the first token that may name further sources.
+# The draft comes before the first token, and again after queries of tables, before tokens that cite them.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
-
-# What is kept of the search behind an answer: written with the answer, read by the debug panel.
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """How the prompt used the sources, which are named by their markers. ``calls`` are the functions that the model
-    called, ``instructions`` the version of the curators' instructions that it got.
-    """
+    """The prompt's sources by marker, calls, and version of instructions."""
 
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
@@ -282,12 +252,10 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The explanation of a search, and what became of its result.
+    """The stored explanation of a search and its answer.
 
-    ``assembly`` are the statistics of :func:`retrieval.search.assembly.assemble`. ``uncalibrated`` names the embedder
-    when no thresholds were fitted for it, so that words alone judged. ``evidence`` are the numbers that the confidence
-    was estimated from. ``cut_off`` is true if the model had to stop early. It holds no text of a passage, so nothing
-    has to be removed when a document is deleted.
+    ``uncalibrated`` names an embedder without calibration. No text of passages is stored, so deleted documents leave
+    none.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)
@@ -298,5 +266,4 @@ class AnswerTrace(SearchTrace):
 
 
 def read_trace(stored: Mapping[str, Any]) -> AnswerTrace | None:
-    """The trace that is stored with an answer; None if nothing was searched."""
     return from_json(AnswerTrace, stored) if stored else None

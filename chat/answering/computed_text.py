@@ -1,4 +1,4 @@
-"""The result of a computation over a table, in Markdown: one sentence, then the rows it is based on."""
+"""Renders the result of a table computation as Markdown: a sentence, then the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResu
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 
 MOST_ROWS = 25
-# An ordered list shows its first rows only.
+# Rows shown of an ordered list.
 _MOST_EXAMPLES = 5
 _SHARES = frozenset("rate share percent percentage pct ratio fraction aandeel percentage deel quote".split())  # noqa: SIM905
 _SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
@@ -46,15 +46,16 @@ _PHRASES = {
 
 
 def render_result(result: TableResult, language: str, marker_of: Callable[[ResultRow], str]) -> str:
-    """The answer in the ``language`` of the question if the site knows it, else in English, with an empty line between
-    the sentence and the table. ``marker_of`` returns the marker of a row's source, which may be empty.
+    """Render the result in ``language`` if the site has it, else in English.
+
+    ``marker_of`` returns a row's marker or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         return "\n".join(_Writer(result, marker_of).write())
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """The cell as the document writes it, with its unit; a share below one as a percentage too."""
+    """Render the cell with its unit; a share below 1 also as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")
@@ -65,10 +66,10 @@ def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
     number = read_quantity(text)
     if is_share and number is not None:
         return f"{text} ({100 * number.value:.1f} %)"
-    return _with_unit(text, cell)
+    return _add_unit(text, cell)
 
 
-def _with_unit(number: str, cell: ResultCell) -> str:
+def _add_unit(number: str, cell: ResultCell) -> str:
     unit = _SIGNS.get(cell.unit, cell.unit)
     return f"{number} {unit}" if unit else number
 
@@ -82,68 +83,64 @@ class _Writer:
     def write(self) -> list[str]:
         match self._result.operation:
             case Operation.COUNT | Operation.LIST | Operation.ROWS:
-                return self._with_rows()
+                return self._write_rows()
             case Operation.SUM | Operation.MEAN:
-                return [self._sentence(self._result.operation.value, ends=True, value=self._total())]
+                return [self._write_sentence(self._result.operation.value, ends=True, value=self._show_total())]
             case Operation.COMPARE:
                 return [self._compare()]
             case Operation.MOST | Operation.LEAST:
-                # Where the highest value itself is asked for, it names no row.
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
-                return [self._sentence(phrase, ends=True)]
+                return [self._write_sentence(phrase, ends=True)]
         return self._look_up()
-
-    # Sentences -------------------------------------------------------------------------------------------------------
 
     def _look_up(self) -> list[str]:
         result = self._result
         if len(result.rows) > 1:
-            return [self._sentence("look_up_all" if result.targets else "count"), *self._table()]
+            return [self._write_sentence("look_up_all" if result.targets else "count"), *self._write_table()]
         if not result.targets:
-            return [self._sentence("only", ends=True)]
+            return [self._write_sentence("only", ends=True)]
         row = result.rows[0]
-        cells = [{"column": self._column(at), "value": self._cell(row, at)} for at in result.targets]
-        return [" ".join(self._sentence("look_up", ends=True, **cell) for cell in cells)]
+        cells = [{"column": self._show_column(at), "value": self._show_cell(row, at)} for at in result.targets]
+        return [" ".join(self._write_sentence("look_up", ends=True, **cell) for cell in cells)]
 
-    def _with_rows(self) -> list[str]:
+    def _write_rows(self) -> list[str]:
         result = self._result
         if result.operation is Operation.ROWS:
             if len(result.rows) == 1:
-                return [self._record(result.rows[0])]
+                return [self._write_record(result.rows[0])]
             phrase = ("rows_least" if result.is_least else "rows_most") if result.is_ordered else "rows"
         elif result.operation is Operation.COUNT:
             is_distinct = result.value != str(result.matched)
             return [
-                self._sentence("distinct" if is_distinct else "count" if result.conditions else "count_all", ends=True)
+                self._write_sentence(
+                    "distinct" if is_distinct else "count" if result.conditions else "count_all", ends=True
+                )
             ]
         else:
             phrase = "count" if result.conditions else "count_all"
-        return [self._sentence(phrase), *self._table()]
+        return [self._write_sentence(phrase), *self._write_table()]
 
-    def _record(self, row: ResultRow) -> str:
-        """Return one row as a table is quoted; cells that are asked for come first, each on its own line."""
+    def _write_record(self, row: ResultRow) -> str:
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
-        shown = {at: f"{self._column(at)}: {self._cell(row, at)}" for at in filled}
+        shown = {at: f"{self._show_column(at)}: {self._show_cell(row, at)}" for at in filled}
         asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
         return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
 
     def _compare(self) -> str:
-        """The sentence that compares two rows; the row that was asked for comes first."""
         (first, second), target = self._result.rows[:2], self._result.targets[0]
         numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
         text = self._say(
             "more" if is_more else "less",
-            column=self._column(target),
-            name=self._cell(first, 0),
-            value=f"{self._cell(first, target)}{self._mark(first)}",
-            other=self._cell(second, 0),
-            less=f"{self._cell(second, target)}{self._mark(second)}",
+            column=self._show_column(target),
+            name=self._show_cell(first, 0),
+            value=f"{self._show_cell(first, target)}{self._mark(first)}",
+            other=self._show_cell(second, 0),
+            less=f"{self._show_cell(second, target)}{self._mark(second)}",
         )
         return f"{text}."
 
-    def _sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
-        """The sentence with the first row's marker at its end, or with a colon if a table follows."""
+    def _write_sentence(self, phrase: str, *, ends: bool = False, **values: object) -> str:
         result = self._result
         known: dict[str, object] = {
             "matched": result.matched,
@@ -155,47 +152,42 @@ class _Writer:
             "caption": _escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1]),
         }
         if result.rows:
-            known["name"] = self._cell(result.rows[0], 0)
+            known["name"] = self._show_cell(result.rows[0], 0)
             if result.targets:
-                known["value"] = result.value or self._cell(result.rows[0], result.targets[0])
+                known["value"] = result.value or self._show_cell(result.rows[0], result.targets[0])
         if result.targets:
-            known["column"] = self._column(result.targets[0])
+            known["column"] = self._show_column(result.targets[0])
         text = self._say(phrase, **(known | values))
         if ends:
             return f"{text}{self._mark(result.rows[0]) if result.rows else ''}."
         return f"{text}{':' if result.rows else '.'}"
 
-    def _total(self) -> str:
+    def _show_total(self) -> str:
         result = self._result
-        return _with_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
+        return _add_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
-    # The table -------------------------------------------------------------------------------------------------------
-
-    def _table(self) -> list[str]:
+    def _write_table(self) -> list[str]:
         result = self._result
         if not result.rows:
             return []
-        columns = [*range(result.name_columns), *self._varying_columns()]
-        lines = ["", self._row([self._column(at) for at in columns]), "|" + "---|" * len(columns)]
+        columns = [*range(result.name_columns), *self._find_varying_columns()]
+        lines = ["", self._write_row([self._show_column(at) for at in columns]), "|" + "---|" * len(columns)]
         shown = result.rows[: _MOST_EXAMPLES if result.is_ordered else MOST_ROWS]
         for row in shown:
-            cells = [self._cell(row, at) for at in columns]
+            cells = [self._show_cell(row, at) for at in columns]
             cells[-1] += self._mark(row)
-            lines.append(self._row(cells))
+            lines.append(self._write_row(cells))
         if (further := result.matched - len(shown)) > 0:
             lines += ["", "…" + self._say("further", count=further)]
         return lines
 
-    def _varying_columns(self) -> list[int]:
-        """The columns that were asked for, and those whose values differ from row to row."""
+    def _find_varying_columns(self) -> list[int]:
         result = self._result
         return [
             at
             for at in range(result.name_columns, len(result.columns))
             if at in result.targets or len({row.cells[at].text for row in result.rows}) > 1
         ]
-
-    # Parts -----------------------------------------------------------------------------------------------------------
 
     def _say(self, phrase: str, **values: object) -> str:
         return gettext(_PHRASES[phrase]).format(**values)
@@ -204,24 +196,22 @@ class _Writer:
         marker = self._marker_of(row)
         return f" {marker}" if marker else ""
 
-    def _column(self, at: int) -> str:
+    def _show_column(self, at: int) -> str:
         return _escape(show_name(self._result.columns[at]))
 
-    def _cell(self, row: ResultRow, at: int) -> str:
+    def _show_cell(self, row: ResultRow, at: int) -> str:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_share(self, at: int) -> bool:
-        """Whether all the cells lie between 0 and 1, in a column whose name says that it contains shares."""
         if not _SHARES & set(words_of_name(self._result.columns[at])):
             return False
         numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]
         return bool(numbers) and all(number is not None and 0 <= number.value <= 1 for number in numbers)
 
     @staticmethod
-    def _row(cells: Sequence[str]) -> str:
+    def _write_row(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
 
 def _escape(text: str) -> str:
-    """The text, escaped so that Markdown shows it as it is."""
     return _MARKS.sub(lambda mark: f"\\{mark.group()}", text)

@@ -1,9 +1,8 @@
-"""Whether the sources answer a question, and which of their sentences, items and rows come nearest to it.
+"""Estimates whether the sources answer a question.
 
-One decision on three numbers, in a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of
-the Royal Statistical Society, 1958): how close the closest passage is in meaning, which share of the question's words a
-passage contains, rare words counting more, and whether the question has a name that no document has. The lead of the
-best passage over the next added nothing. docs/quality.md has its errors on questions that it was not fitted on.
+A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
+1958) on the closeness of the closest passage, the share of the question's words in a passage, and names that no
+document contains. The lead of the best passage added no accuracy. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -38,26 +37,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# Of 392 questions asked of documents about something else, 94 were answered without the last number, 66 with it; of 419
-# answerable questions, 394 and 392.
+# `unknown_name` reduced answers to 392 questions about missing subjects from 94 to 66, to 419 answerable ones from 394
+# to 392.
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# A passage in another language than the question shares no words with it, and comes less near: of 150 English questions
-# of Dutch paragraphs 37 % stay below a closeness of .25, of 250 about other things 98 %; of 150 Dutch questions of
-# English paragraphs 32 %, of 450 about other things 93 %.
+# Passages in another language share no words with the question. Below 0.25 are 37 % of 150 English questions about
+# Dutch paragraphs (98 % of 250 about other subjects), and 32 % of 150 Dutch ones about English (93 % of 450).
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
-# The same from words alone: without an embedder, or with one that nothing was fitted for.
+# Used if no embedding or no calibration is available.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-# Below this probability, the closest passages are shown without the look of an answer.
+# Below this probability, the closest passages are results, not an answer.
 ANSWERABLE = 0.6
-# Without an embedder, a passage must contain half of the question's words.
+# A passage must contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
-# Below this probability, no language model is asked.
+# Below this probability, no language model is called.
 HOPELESS = 0.1
-# Below this probability, only titles are shown: measured on 40 questions without an answer, 7 of 8 about other
-# subjects are below it, and 1 of 32 near misses.
+# Below this probability, only titles are shown: of 40 questions without an answer, 7 of 8 about other subjects, 1 of 32
+# near misses.
 NEAR = 0.2
-# Of units that hold no word of the question, the vectors of this many are compared.
+# Units compared by vectors if none contains a word of the question.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
@@ -80,12 +78,10 @@ _CALENDAR = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The estimated ``probability`` that the sources answer the question, in [0, 1], and its ``features``.
+    """The estimated ``probability`` that the sources answer the question, in [0, 1].
 
-    ``by_words`` is true if only words were compared: the embedder did not answer, or has no calibration. ``closeness``
-    maps a source's marker to the closeness in meaning of its best passage; it is empty if ``by_words``. ``alone`` and
-    ``near`` contain markers of sources. The best passage of a source in ``alone`` answers the question by itself; in
-    ``near``, it reaches NEAR by itself.
+    ``by_words``: no embeddings were compared. ``closeness`` is keyed by marker. ``alone`` and ``near`` are markers of
+    sources that reach ANSWERABLE or NEAR by themselves.
     """
 
     probability: float
@@ -101,29 +97,31 @@ class Evidence:
 
     @property
     def is_near(self) -> bool:
-        """Return whether passages are shown if the question is not answered; true if only words were compared."""
+        """True if passages are shown without an answer."""
         return self.by_words or self.probability >= NEAR
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the sources have nothing to answer from, not even for a language model. False if judged by words
-        alone: the documents may use other words, or another language.
+        """True if a language model is not worth asking.
+
+        False if only words were compared: the documents may use other words, or another language.
         """
         return not self.by_words and self.probability < HOPELESS
 
 
 def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None) -> Evidence:
-    """The evidence in the sources found; with no sources, the probability is 0."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
-    coverage = {each.marker: _coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources}
-    cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _cosine(each)) is not None}
+    coverage = {
+        each.marker: _measure_coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources
+    }
+    cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _find_cosine(each)) is not None}
     features = {"coverage": max(coverage.values())}
     if any(_is_given(by_id.get(each.block.best.chunk_id)) for each in sources):
         return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
     if calibration is None or not cosines:
-        return Evidence(_probability(features, WEIGHTS_OF_WORDS), features, True, {})
+        return Evidence(_compute_probability(features, WEIGHTS_OF_WORDS), features, True, {})
     closeness = {
         source.marker: calibration.closeness(cosines[source.block.best.chunk_id])
         for source in sources
@@ -132,15 +130,15 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
     features["closeness"] = max(closeness.values(), default=0.0)
     if unknown_names(trace, sources):
         features["unknown_name"] = 1.0
-    foreign = _foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # A passage in another language counts only if it is closer than every passable one in the question's language.
+    foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
+    # A passage in another language must be closer than every passable one in the question's.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
     if across:
         features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
     own_probability = {
-        marker: _answerable(
+        marker: _estimate_answerable(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
             | ({"foreign_closeness": near} if marker in across else {})
         )
@@ -150,52 +148,47 @@ def weigh(trace: SearchTrace, sources: Sequence[ContextSource], calibration: Cal
         frozenset(marker for marker, probability in own_probability.items() if probability >= enough)
         for enough in (ANSWERABLE, NEAR)
     )
-    return Evidence(_answerable(features), features, False, closeness, alone, near_ones)
+    return Evidence(_estimate_answerable(features), features, False, closeness, alone, near_ones)
 
 
-def _answerable(features: Mapping[str, float]) -> float:
-    """The probability by both numbers. For a passage in another language, the one by closeness alone if
-    that is higher.
-    """
-    probability = _probability(features, WEIGHTS)
+def _estimate_answerable(features: Mapping[str, float]) -> float:
+    probability = _compute_probability(features, WEIGHTS)
     if "foreign_closeness" in features:
-        probability = max(probability, _probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
+        probability = max(probability, _compute_probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
     return probability
 
 
-def _probability(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
+def _compute_probability(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
     logit = INTERCEPT + sum(weight * features.get(name, 0.0) for name, weight in weights.items())
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-def _foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
-    """The markers of the sources in another language than the question, as far as both are known."""
+def _find_foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
     return frozenset(source.marker for source in sources if is_foreign(source, question))
 
 
 def _is_given(candidate: Candidate | None) -> bool:
-    """Whether a curator gave the question to this passage."""
+    """Return whether a curator gave the question to this passage."""
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
 def unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
-    """Return the question's names and abbreviations that no searched document contains, even in a similar spelling.
+    """Return the question's names that no searched document contains, even in a similar spelling.
 
-    In an English or Dutch question, a name is a word with a capital that does not begin a sentence. In other languages,
-    and if all ``sources`` are in another language than the question, it is a word with a capital inside, such as WiFi.
-    Days, months, contractions and names outside the clause that asks are ignored.
+    In English or Dutch, a name has a capital and does not begin a sentence; otherwise, and if all sources are foreign,
+    it has a capital inside, such as WiFi. Days, months and contractions are not names.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
-    is_foreign = bool(sources) and len(_foreign(trace.query, sources)) == len(sources)
-    # In German, every noun has a capital.
+    is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
+    # German nouns have capitals too.
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
-    start, end = _asking_clause(trace.query)
+    start, end = _find_asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
     return list(dict.fromkeys(word[0] for word in found if _is_name(word, trace.query, capitals_are_names)))
 
 
-def _asking_clause(question: str) -> tuple[int, int]:
-    """Return start and end of the last sentence that asks, without a form of address or a remark around it."""
+def _find_asking_clause(question: str) -> tuple[int, int]:
+    """Return the span of the last clause that asks."""
     sentences = [sentence.span() for sentence in _SENTENCE.finditer(question)]
     asking = [(start, end) for start, end in sentences if question[end - 1] == "?"]
     start, end = (asking or sentences or [(0, len(question))])[-1]
@@ -210,18 +203,17 @@ def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bo
     if word[0].lower() in _CALENDAR or _CONTRACTED.match(question, word.end()) or question[: word.start()][-1:] in "'’":
         return False
     letters, before = word[0], question[: word.start()].rstrip(" \t\"'(")
-    # "I" always has a capital, and Dutch documents lack it.
+    # "I" always has a capital, and is missing in Dutch documents.
     is_plain = letters == "I" or not before or before[-1] in ".!?:;\n"
     return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
 
-def _cosine(candidate: Candidate) -> float | None:
+def _find_cosine(candidate: Candidate) -> float | None:
     found = candidate.retrievers.get(Retriever.VECTOR)
     return found.score if found is not None else None
 
 
-def _coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
-    """The share of the question's words that a passage contains, from 0 to 1, rare words counting more."""
+def _measure_coverage(question: str, source: ContextSource, candidate: Candidate | None) -> float:
     if candidate is not None and candidate.word_share is not None:
         return candidate.word_share
     asked = stems(question)
@@ -230,25 +222,23 @@ def _coverage(question: str, source: ContextSource, candidate: Candidate | None)
 
 
 def places(source: ContextSource) -> list[QuotableUnit]:
-    """The units of the source's best passage that could be quoted; none from a table of contents."""
+    """Return the quotable units of the source's best passage."""
     best = source.block.best
     return [unit for unit in quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
 def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit of the source's best passage that is closest to the question; None if the passage has no unit.
+    """Return the closest unit of the source's best passage; None without units.
 
-    A unit is a sentence, an item, a row or a piece of code. The closest one contains most of the question's words;
-    rare words count more. Among units of one block with the same words, the one that shares most sequences of four
-    letters with the question is returned. This finds the sentence with the answer as often as sentence vectors do
-    (docs/quality.md), and needs no encoding. If no unit contains any of the words, as in another language, vectors
-    decide. The first unit is returned if ``by_meaning`` is false, or, with a warning in the log, if the embedder fails.
+    The unit with most of the question's words wins, weighted by rarity, then by shared sequences of four letters: this
+    is as accurate as sentence vectors (docs/quality.md). Vectors decide if no unit shares a word, as in another
+    language, except with ``by_meaning=False`` or a failing embedder (logged).
     """
     return nearest_of(question, places(source), by_meaning=by_meaning)
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit that is closest to the question, as in :func:`nearest_unit`; None without units."""
+    """Return the unit closest to the question (see :func:`nearest_unit`)."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
@@ -256,10 +246,10 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
     shares = [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # What opens a section is about its heading: of blocks that hold the same words, the first one is meant.
-        asked = _stretches(question)
+        # A section's opening is about its heading, so the first block wins.
+        asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
-        return max(alike, key=lambda unit: (asked & _stretches(strip_markup(unit.text, all_links=True))).total())
+        return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())
     if not by_meaning:
         return first[0]
     first = first[:MOST_COMPARED]
@@ -271,7 +261,6 @@ def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool
         return first[0]
 
 
-def _stretches(text: str) -> Counter[str]:
-    """All sequences of four letters, blanks between words included."""
+def _count_stretches(text: str) -> Counter[str]:
     plain = f" {' '.join(_WORD.findall(text.lower()))} "
     return Counter(plain[at : at + 4] for at in range(len(plain) - 3))

@@ -1,11 +1,8 @@
-"""Questions that try to instruct the site, recognised by rules. PURE.
+"""Recognises by rules questions that try to instruct the site. PURE.
 
-"Ignore your instructions" is not a question about documents. The rules recognise what such attempts have in common:
-they set earlier instructions aside, ask for them, give the model a part to play, dictate its words, forbid it the
-documents, or contain the marks that separate roles in a prompt. The rules are narrow: a question that merely mentions
-prompts or acting passes. They cover English and Dutch, and German, in which attacks are often written. Of 203 public
-attempts (deepset/prompt-injections) they find 142, and none of its 343 ordinary questions. Rules for disguises (base64,
-spaced letters) and for further orders found two more, and went.
+The rules are narrow: a question that only mentions prompts or acting passes. Attacks are often written in German. The
+rules find 142 of 203 public attempts (deepset/prompt-injections), and none of its 343 ordinary questions. Rules for
+disguises (base64, spaced letters) found only two more.
 """
 
 from __future__ import annotations
@@ -31,12 +28,12 @@ _FILL = (
     r"(?:\s+(?:all|any|every|the|of|your|my|our|these|those|this|that|other"
     r"|alle|al|de|het|je|jouw|uw|deze|die|aller?|den|deine|ihre)){0,4}"
 )
-# Where a sentence begins.
+# The beginning of a sentence.
 _FIRST = r"(?:^|[.!?:;]\s+)"
 _ORDERED = r"(?:^|[.!?:;]\s+|\bnow\s+|\bplease\s+)"
 
 _RULES: dict[str, tuple[str, ...]] = {
-    # Earlier instructions, or the documents, are not to count any more.
+    # Cancels earlier instructions, or the documents.
     "set aside": (
         rf"\b{_SET_ASIDE}{_FILL}(?:\s+{_EARLIER}|\s+(?:system|safety|default)){{0,2}}\s+{_INSTRUCTIONS}\b",
         rf"\b{_SET_ASIDE}{_FILL}\s+{_EARLIER}\b(?:\s*[.,:;!]|\s+and\b|$|\s+(?:information|text|context|tasks?|input"
@@ -55,7 +52,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\bje\s+nieuwe\s+(?:taak|opdracht)\s+is\b|\bdeine\s+neue\s+aufgabe\b",
         r"\b(?:oublie[rz]?|olvid[ae])\b.{0,20}\b(?:instrucciones|instructions|todo)\b",
     ),
-    # The instructions are to be told.
+    # Asks for the instructions.
     "reveal": (
         r"\b(?:show|reveal|print|repeat|display|output|tell|give|list|write|copy|share|dump|leak|expose"
         r"|toon|laat|geef|herhaal|vertel|zeige?|gib)\b"
@@ -71,7 +68,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\bcopy\s+of\s+the\s+(?:full\s+|whole\s+)?prompt\b|\binformation\s+in\s+(?:the|your)\s+prompt\b",
         r"\ball\s+(?:your|the)\s+prompt[-\s]*text",
     ),
-    # The answerer is to be somebody else.
+    # Assigns a role to the model.
     "role": (
         r"\bi(?:\s+want|.d\s+like|\s+need)\s+you\s+to\s+(?:act|behave|pose|respond|roleplay)\b",
         r"\bik\s+wil\s+dat\s+(?:je|jij|u)\s+(?:je\s+)?(?:gedraagt|doet\s+alsof|antwoordt\s+als|optreedt)\b",
@@ -91,7 +88,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"|\bantworte\s+im\s+stil\b|\brole-?playing\s+as\b",
         r"\b(?:stay|remain|break|fall)\b.{0,20}\b(?:in\s+(?:their|your)\s+roles?|character)\b",
     ),
-    # The words of the answer are laid down.
+    # Dictates words of the answer.
     "dictated": (
         r"\b(?:just|only|instead|simply|then|but)\s+(?:output|print|say|write|reply|respond|answer)\b"
         r"(?:\s+(?:with|the\s+following))?\s*+:?\s*+[\"“‘'«]",
@@ -107,7 +104,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"[.!\s]*(?:that\s+is|now|das\s+|nun|nu\b|forget|vergiss|vergeet)",
         r"\bdespite\s+what\s+you.?ve\s+been\s+told\b|\babweichend\s+zu\s+vorherigen\b",
     ),
-    # The documents are not to be read.
+    # Forbids reading the documents.
     "documents": (
         r"\b(?:do(?:n.?(?:no)?t|\s+not)|never)\s+(?:look|use|read|answer|consult)\b.{0,40}"
         r"\b(?:the|these|those|your)\s+(?:provided\s+)?(?:documents|sources|context|articles)\b",
@@ -115,7 +112,7 @@ _RULES: dict[str, tuple[str, ...]] = {
         r"\buit\s+je\s+eigen\s+kennis\b|\bgebruik\s+(?:de\s+)?(?:bronnen|documenten)\s+niet\b",
         r"(?:^|\s)\$?(?:documents?|context)\s*+:\s*+\{?.{10,2000}?(?:question|vraag)\s*+:",
     ),
-    # The marks by which models tell apart who speaks.
+    # Contains role markup of models' prompts.
     "markup": (
         r"<\|/?(?:im_start|im_end|system|assistant|user|endoftext|start_header_id)\|>|\[/?INST\]|<</?SYS>>",
         r"\n[^\S\n]*(?:system|assistant|human)\s*:|\bhuman:\s*human:|(?<!\S)(?:\\n\s*)?instruction\s*:\s*\w",
@@ -131,6 +128,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """The name of the rule by which the text counts as an instruction to the site; empty for a question."""
+    """Return the name of the matching rule; empty for a question."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

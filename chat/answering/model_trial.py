@@ -1,4 +1,4 @@
-"""Whether a language model calls functions rightly: tried once for each model of each server, and remembered.
+"""Tries once per model and server whether a language model calls functions correctly.
 
 Small models write calls as their answer, or call although the sources answer. Only models that pass are offered tables.
 """
@@ -47,9 +47,7 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The result of a short question over two passages. A field is None if it was not observed because of the
-    ``error``.
-    """
+    """The result of a trial question; fields are None after an ``error``."""
 
     text: str = ""
     first_seconds: float | None = None
@@ -60,10 +58,10 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, and remember whether it calls functions rightly. Takes as long as four short answers."""
+    """Try the model now, as long as four short answers take."""
     tried = Tried()
     try:
-        async_to_sync(_answer)(_client(model), tried)
+        async_to_sync(_answer)(_build_client(model), tried)
         tried.uses_functions = try_model(model)
     except ModelFailed as error:
         tried.error = str(error)
@@ -71,7 +69,6 @@ def try_out(model: LanguageModel) -> Tried:
 
 
 async def _answer(client: CompletionClient, tried: Tried) -> None:
-    """Raises: ModelFailed."""
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
@@ -90,14 +87,12 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 
 def uses_functions(name: str) -> bool:
-    """Whether the language model of this name passed its trial. For an untried model, this starts the trial in the
-    background and returns False until it has passed.
-    """
+    """Return whether the model passed its trial; an untried model's trial starts in the background."""
     model = writers.language_models().get(name)
     if model is None:
         return False
-    trial, is_new = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A trial that nobody finished, because its worker was killed, is begun again.
+    trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
+    # A killed worker left the trial unfinished.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())
@@ -106,12 +101,10 @@ def uses_functions(name: str) -> bool:
 
 
 def try_model(model: LanguageModel) -> bool:
-    """Whether the model calls functions rightly, tried now and remembered. If the server does not answer, nothing is
-    remembered and the next question that needs it repeats the trial. Raises: ModelFailed.
-    """
-    trial, _ = ModelTrial.objects.get_or_create(model=_endpoint(model), defaults={"tried_at": timezone.now()})
+    """Try whether the model calls functions correctly, and store the result. Raises: ModelFailed."""
+    trial, _ = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
-        passed = async_to_sync(_calls_rightly)(_client(model))
+        passed = async_to_sync(_calls_rightly)(_build_client(model))
     except ModelFailed as error:
         logger.warning("%s could not be tried: %s", trial.model, error)
         trial.delete()
@@ -122,8 +115,7 @@ def try_model(model: LanguageModel) -> bool:
     return passed
 
 
-def _client(model: LanguageModel) -> CompletionClient:
-    """Raises: ModelFailed when the model's key cannot be read."""
+def _build_client(model: LanguageModel) -> CompletionClient:
     try:
         return CompletionClient(model.endpoint, TRIAL_SECONDS)
     except SecretUnreadable as error:
@@ -131,9 +123,6 @@ def _client(model: LanguageModel) -> CompletionClient:
 
 
 async def _calls_rightly(client: CompletionClient) -> bool:
-    """Whether the model queries the table with a proper call, answers with the result, and makes no call if the source
-    answers.
-    """
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TABLE}]
     said, calls = await _complete(client, messages)
     try:
@@ -157,7 +146,6 @@ async def _calls_rightly(client: CompletionClient) -> bool:
 
 
 async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) -> tuple[str, CallsOfRound]:
-    """The model's answer, without what is not part of it, and its calls. Raises: ModelFailed."""
     calls, machinery, said = CallsOfRound(), MachineryStream(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:
@@ -167,5 +155,5 @@ async def _complete(client: CompletionClient, messages: list[dict[str, Any]]) ->
     return (said + machinery.close()).strip(), calls
 
 
-def _endpoint(model: LanguageModel) -> str:
+def _name_endpoint(model: LanguageModel) -> str:
     return f"{model.model} at {model.base_url}"[:500]

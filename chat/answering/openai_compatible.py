@@ -1,4 +1,4 @@
-"""Answers written by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
+"""Writes answers over OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# This share of a question's time, and at most so many seconds, is kept for checking the answer, or for quoting one
-# where the model wrote none.
+# Part of a question's time that is reserved for checking, or for the extractive fallback.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# No tokenizer makes more characters of a token, runs of blanks aside. A longer answer than its tokens allow is cut off.
+# Tokenizers make shorter tokens, except of blanks; a longer answer is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -44,8 +43,10 @@ _NOTHING = Usage(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """``silence_seconds`` limits the wait for each next piece from the model, ``total_seconds`` the whole answer with
-    all attempts. ``context_tokens`` limits prompt and answer together, ``prompt_tokens`` the prompt.
+    """Limits of one answer.
+
+    ``silence_seconds`` is per piece from the model, ``total_seconds`` for all attempts. ``context_tokens`` covers
+    prompt and answer.
     """
 
     silence_seconds: float = 60.0
@@ -55,10 +56,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return the tokens left for the prompt, beside an answer and ``taken_tokens``.
-
-        In a small context, the answer gets at most half.
-        """
+        """Return the tokens left for the prompt; the answer gets at most half of a small context."""
         answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
@@ -66,9 +64,8 @@ class AnswerLimits:
 class OpenAICompatibleGenerator:
     """A language model that writes answers from numbered sources.
 
-    ``name`` is the model's name in answers; if empty, the server's name for it. ``prices`` are those of a million
-    tokens of prompt and completion. With ``may_refuse``, the model is told how to say that the sources do not answer.
-    Raises: ImproperModel if no request can be made to the endpoint.
+    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse``, the prompt offers NO_ANSWER.
+    Raises: ImproperModel.
     """
 
     def __init__(
@@ -89,10 +86,9 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
-        """Yield the shown text of the answer to the draft's question in pieces; keep the draft up to date.
+        """Yield the shown text of the answer in pieces, and update the draft.
 
-        After Withdrawn the text begins again. ``history`` are the conversation's earlier turns, oldest first,
-        ``tables`` those that the model may query. Closing the iterator stops the work. Raises: NoAnswer, ModelFailed,
+        After Withdrawn the text begins again. ``history`` is ordered oldest first. Raises: NoAnswer, ModelFailed,
         AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
@@ -111,15 +107,15 @@ class OpenAICompatibleGenerator:
             instructions=draft.instructions,
         )
         draft.prompt_version, draft.left_out = PROMPT_VERSION, prompt.left_out
-        draft.usage = self._usage(prompt.tokens, 0, estimated=True)
+        draft.usage = self._build_usage(prompt.tokens, 0, estimated=True)
         output = AnswerStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
         messages = [dict[str, Any](message) for message in prompt.messages]
-        ends_at = self._end()
+        ends_at = self._compute_end()
         dialogue = None
         if tables is not None:
             dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=ends_at)
-        async with aclosing(self._rounds(messages, dialogue, known, draft, ends_at)) as pieces:
+        async with aclosing(self._run_rounds(messages, dialogue, known, draft, ends_at)) as pieces:
             async for piece in pieces:
                 if piece is None:
                     output = AnswerStream(prompt, draft.question, draft.sources, history, _encode)
@@ -127,12 +123,12 @@ class OpenAICompatibleGenerator:
                         dialogue.output = output
                     yield Withdrawn()
                 elif shown := output.feed(piece):
-                    yield _token(output, shown)
+                    yield _build_token(output, shown)
                 if output.is_looping:
                     draft.looped = True
                     break
         if rest := output.close():
-            yield _token(output, rest)
+            yield _build_token(output, rest)
         draft.written = output.written.strip()
         if not draft.calls and not draft.looped:
             draft.dialogue = (*prompt.messages, {"role": "assistant", "content": draft.written})
@@ -146,7 +142,7 @@ class OpenAICompatibleGenerator:
             what = "only a call or a thought" if draft.has_machinery else "nothing"
             raise ModelFailed(f"The model said {what} in place of an answer.")
 
-    async def _rounds(
+    async def _run_rounds(
         self,
         messages: list[dict[str, Any]],
         dialogue: TableDialogue | None,
@@ -154,17 +150,15 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text; None if all text before it was a thought.
+        """Yield the model's text; None if all text before was a thought.
 
-        If it ends in calls, the model is asked again with their results and without functions. The limits of time and
-        tokens count for both rounds together.
+        After calls, a second round without functions has their results; the limits cover both.
         """
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
         while True:
-            # The text before a call is a paragraph of its own.
             gap = "\n\n" if said else ""
-            async with aclosing(self._round(messages, known, draft, ends_at, spent, calls)) as pieces:
+            async with aclosing(self._run_round(messages, known, draft, ends_at, spent, calls)) as pieces:
                 async for piece in pieces:
                     said = "" if piece is None else said + piece
                     yield piece if piece is None else gap + piece
@@ -174,12 +168,11 @@ class OpenAICompatibleGenerator:
             messages += await dialogue.run(said, calls)
             spent, calls = draft.usage or _NOTHING, None
 
-    def _end(self) -> float:
-        """Return the monotonic time by which the model must have finished. It leaves time for checking."""
+    def _compute_end(self) -> float:
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
-    async def _round(
+    async def _run_round(
         self,
         messages: list[dict[str, Any]],
         known: Sequence[str],
@@ -188,10 +181,9 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's reply to these messages, without what is no answer unless a ``known`` text contains it.
+        """Yield the model's reply without thoughts and calls, unless they are ``known`` texts.
 
-        None withdraws the text before it. ``draft`` records the tokens used, including those ``spent`` before, and how
-        the reply ended. Functions are offered if ``calls`` are to be collected.
+        None withdraws the text before it. ``spent`` are the tokens of earlier rounds.
         """
         prompt_tokens, counted = sum(estimated_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
@@ -219,12 +211,12 @@ class OpenAICompatibleGenerator:
                     if calls is not None:
                         calls.add(delta.calls)
                     if delta.prompt_tokens is not None and delta.completion_tokens is not None:
-                        draft.usage = self._usage(delta.prompt_tokens, delta.completion_tokens, spent)
+                        draft.usage = self._build_usage(delta.prompt_tokens, delta.completion_tokens, spent)
                         counted = True
                     elif not counted:
                         said_bytes += len(delta.text.encode()) + sum(len(each.arguments) for each in delta.calls)
                         reckoned = math.ceil(said_bytes / BYTES_PER_TOKEN)
-                        draft.usage = self._usage(prompt_tokens, reckoned, spent, estimated=True)
+                        draft.usage = self._build_usage(prompt_tokens, reckoned, spent, estimated=True)
                     last = (last + delta.text)[-80:]
                     said = machinery.feed(delta.text)
                     if machinery.takes_back:
@@ -234,7 +226,7 @@ class OpenAICompatibleGenerator:
                         yield said[:characters_left]
                     characters_left -= len(said)
                     if characters_left < 0:
-                        # A server that heeds no max_tokens: the rest is not read.
+                        # The server ignored max_tokens.
                         draft.cut_off = True
                         break
                 else:
@@ -247,11 +239,11 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # Also for an answer that is stopped: the next one is held back from its beginning.
+            # Set for stopped answers too: the next answer is withheld from its beginning.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 
-    def _usage(
+    def _build_usage(
         self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
     ) -> Usage:
         tokens = prompt_tokens + spent.prompt_tokens, completion_tokens + spent.completion_tokens
@@ -259,8 +251,7 @@ class OpenAICompatibleGenerator:
         return Usage(*tokens, cost, estimated or spent.estimated)
 
 
-def _token(output: AnswerStream, text: str) -> AnswerToken:
-    """Return the piece that the output showed last, with its markers."""
+def _build_token(output: AnswerStream, text: str) -> AnswerToken:
     begin = output.shown_length - len(text)
     return AnswerToken(text, tuple(marker.moved(-begin) for marker in output.markers if marker.start >= begin))
 

@@ -1,7 +1,4 @@
-"""The prompt of a language model. Pure functions.
-
-PROMPT_VERSION is saved with every answer that a model wrote.
-"""
+"""Composes prompts; PROMPT_VERSION is stored with every answer of a model."""
 
 from __future__ import annotations
 
@@ -23,17 +20,17 @@ if TYPE_CHECKING:
     from retrieval.types import Turn
 
 PROMPT_VERSION = 9
-# What the model is to say, alone, when the sources do not hold the answer.
+# The model's reply if the sources do not answer.
 NO_ANSWER = "NO_ANSWER"
-# Of the conversation this much is told: it says what is being talked about, the sources say what is so.
+# Parts of the conversation in the prompt, which only explain the question.
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# Of the budget for the sources, this share goes to the best of them with the text around it before the others come.
-# With 750 tokens the answer is among them for 52 of 66 questions, with 1,500 for 55, with 6,000 for 63 (ADR 48).
+# Share of the budget for the best source with the text around it. The sources contain the answer for 52 of 66 questions
+# with 750 tokens, 55 with 1,500, 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up is asked behind the turn before it: the model's server has read that, and reads what is new alone. The new
-# part gets this share of the budget, and all together this many budgets (ADR 48).
+# A follow-up continues the previous prompt, which the server has cached, with this share of the budget; all parts have
+# at most MOST_BUDGETS budgets (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -56,10 +53,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages, and the sources in them.
-
-    ``left_out`` are the markers of the sources that did not fit, in their order; ``tokens`` is estimated, not counted.
-    """
+    """Chat messages with the markers of the sources in them, and of those ``left_out``."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -68,9 +62,7 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The rules that the model must not repeat. The curators' instructions are not among them: they may contain
-        words that the model is to say.
-        """
+        """The confidential rules. Curators' instructions may be quoted."""
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -85,26 +77,23 @@ def compose(
     may_refuse: bool = False,
     instructions: str = "",
 ) -> Prompt:
-    """The prompt for a question, of at most ``budget_tokens`` by :func:`estimated_tokens`.
+    """Return the prompt for a question, of at most ``budget_tokens`` (estimated).
 
-    ``history`` are the conversation's earlier turns, oldest first. ``tables`` are those that the model may query. The
-    best source comes with the text around its passage, the others with their passages; each gets more of the text
-    around it if there is room. Sources that do not fit are left out, except the best one, which is cut short. A
-    follow-up continues the ``dialogue`` of the turn before it, which is not counted. With ``may_refuse`` the model is
-    told how to say that the sources do not answer. The curators' ``instructions`` follow the rules, so that a server's
-    prompt cache serves all questions of a collection.
+    ``history`` is ordered oldest first. Sources are quoted with as much of the text around them as fits; others are
+    left out, except the best, which is cut. A continued dialogue does not count. ``instructions`` follow the rules, so
+    that prompt caches serve a whole collection.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
     if instructions:
-        lines = (f"- {_one_line(line).lstrip('- ')}" for line in instructions.splitlines() if line.strip("- \t"))
+        lines = (f"- {_join_lines(line).lstrip('- ')}" for line in instructions.splitlines() if line.strip("- \t"))
         system += "\n".join([f"\n\n{_INSTRUCTIONS}", *lines])
         language += ", unless the curators ask for another language"
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
     told = {"role": "system", "content": system}
-    before = _dialogue_to_continue(told, sources, history, budget_tokens)
-    known = {source.marker for source in sources if _is_told(source, before)}
-    behind = [*filter(None, ["" if before else _conversation(history), _name(tables)]), asked]
+    before = _find_dialogue(told, sources, history, budget_tokens)
+    known = {source.marker for source in sources if _is_quoted(source, before)}
+    behind = [*filter(None, ["" if before else _quote_conversation(history), _name_tables(tables)]), asked]
     budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimated_tokens(system)
     room_bytes = int((budget_tokens - sum(map(estimated_tokens, behind))) * BYTES_PER_TOKEN)
     quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
@@ -122,10 +111,9 @@ def compose(
     )
 
 
-def _dialogue_to_continue(
+def _find_dialogue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
-    """The messages of the previous turn; none if its rules were others or they are too long."""
     dialogue = history[-1].dialogue if history else ()
     if not dialogue or dialogue[0] != system or not sources:
         return ()
@@ -133,36 +121,32 @@ def _dialogue_to_continue(
     return tuple(dialogue) if tokens + budget_tokens * CONTINUED_SHARE <= budget_tokens * MOST_BUDGETS else ()
 
 
-def _is_told(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the messages quote the source's best passage."""
-    passage = _one_line(_as_quotation(source.block.best.content)).removeprefix("> ")
-    return any(passage in _one_line(message["content"]) for message in dialogue if message["role"] == "user")
+def _is_quoted(source: ContextSource, dialogue: Sequence[Mapping[str, str]]) -> bool:
+    passage = _join_lines(_quote_lines(source.block.best.content)).removeprefix("> ")
+    return any(passage in _join_lines(message["content"]) for message in dialogue if message["role"] == "user")
 
 
-def _ranked(sources: Sequence[ContextSource]) -> list[ContextSource]:
+def _rank(sources: Sequence[ContextSource]) -> list[ContextSource]:
     return sorted(sources, key=lambda source: (-source.block.score, source.marker))
 
 
 def estimated_tokens(text: str) -> int:
-    """An estimate, rather too high than too low, of the tokens that any tokeniser makes of the text; 0 for an empty
-    text.
-    """
+    """Estimate a text's tokens, rather too high than too low."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """The result of the model's own query, with the markers of its rows, cut to the room left."""
+    """Return a table's result for the model, cut to the room left."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
         result = f"{cut.rpartition(chr(10))[0] or cut}\n{_LEFT_OUT}"
     rows = f" Its rows are sources {''.join(f'[{marker}]' for marker in markers)}." if markers else ""
-    return f"Computed by this site over all rows of the table; the figures are right.{rows}\n{_as_quotation(result)}"
+    return f"Computed by this site over all rows of the table; the figures are right.{rows}\n{_quote_lines(result)}"
 
 
 def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[int, str]:
-    """The sources that fit, by marker. White space between them is not counted."""
-    ranked = _ranked(sources)
+    ranked = _rank(sources)
     spans: dict[int, tuple[int, int]] = {}
     quotations: dict[int, str] = {}
     left = room_bytes
@@ -174,7 +158,7 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
                 end = start + (end - start) * 9 // 10
                 text = _quote(source, start, end)
             longest = max(len(text.encode()), int(room_bytes * FIRST_SHARE))
-            start, end, text = _grown(source, start, end, text, longest, step_up=3)
+            start, end, text = _extend_span(source, start, end, text, longest, step_up=3)
         elif len(text.encode()) > left:
             continue
         spans[source.marker], quotations[source.marker] = (start, end), text
@@ -182,18 +166,19 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
     for source in ranked:
         if source.marker in quotations:
             before = quotations[source.marker]
-            _, _, text = _grown(source, *spans[source.marker], before, left + len(before.encode()), step_up=0)
+            _, _, text = _extend_span(source, *spans[source.marker], before, left + len(before.encode()), step_up=0)
             quotations[source.marker] = text
             left -= len(text.encode()) - len(before.encode())
     return quotations
 
 
-def _grown(
+def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """The span and its quotation, extended line by line within the block while it fits. Each ``step_up``-th line is
-    taken from above; with 0, lines below come first, so that the prompt of another question about the same source
-    begins the same.
+    """Extend the span by lines while it fits; return it with its quotation.
+
+    Every ``step_up``-th line is from above. If it is 0, lines below come first, so that prompts about a source begin
+    the same.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -219,48 +204,46 @@ def _grown(
 
 def _quote(source: ContextSource, start: int, end: int) -> str:
     content = source.block.content[start:end].strip("\n")
-    return f"{_name_source(source)}\n{_as_quotation(content)}"
+    return f"{_name_source(source)}\n{_quote_lines(content)}"
 
 
 def _name_source(source: ContextSource) -> str:
     best = source.block.best
     place = ", ".join(filter(None, [best.document_title, best.section, best.page_name]))
-    return f"SOURCE [{source.marker}] {quoted(_one_line(place))}"
+    return f"SOURCE [{source.marker}] {quoted(_join_lines(place))}"
 
 
-def _conversation(history: Sequence[Turn]) -> str:
-    """The last turns, their answers without markers, which named other sources."""
+def _quote_conversation(history: Sequence[Turn]) -> str:
+    """Return the last turns without markers, which named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
-        lines.append(f"Asked: {_one_line(turn.question)}")
+        lines.append(f"Asked: {_join_lines(turn.question)}")
         if turn.answer:
-            lines.append(f"Answered: {_remembered(turn.answer)}")
+            lines.append(f"Answered: {_shorten_answer(turn.answer)}")
     if not lines:
         return ""
-    told = _as_quotation("\n".join(lines))
+    told = _quote_lines("\n".join(lines))
     return f"Earlier in this conversation, to understand the question by; this is not a source:\n{told}"
 
 
-def _remembered(answer: str) -> str:
-    """Its first sentences, without markers and code: what is cut in the middle, a small model copies."""
-    text = _one_line(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
+def _shorten_answer(answer: str) -> str:
+    """Return the first whole sentences, because small models copy a text that is cut."""
+    text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]
 
 
-def _name(tables: Sequence[str]) -> str:
-    """The names of tables, quoted: they are documents' text too, so they are not part of the function's description."""
+def _name_tables(tables: Sequence[str]) -> str:
     if not tables:
         return ""
-    told = _as_quotation("\n".join(map(_one_line, tables)))
+    told = _quote_lines("\n".join(map(_join_lines, tables)))
     return f"Tables that {FUNCTION} can compute over, with their columns; these are not sources:\n{told}"
 
 
-def _as_quotation(text: str) -> str:
-    """The text as the prompt quotes it, a sign before each line; several blank lines become one."""
+def _quote_lines(text: str) -> str:
     told = _BLANK_LINES.sub("\n\n", quoted(without_instructions(text, _LEFT_OUT)))
     return "\n".join(f"> {line}".rstrip() for line in told.splitlines())
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The order of a question's results, how many of them are shown, and the part of each that is shown."""
+"""Orders a question's results and cuts them for display."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.types import Passage
 
-# The maximum number of passages beside the first one.
 MOST_ALTERNATIVES = 3
-# The lead of the first score over the second shows how sure the search is. With a lead of at least 1, a second passage
-# adds 1 of 29 answers, and a third none. From .5, a second and a third passage each add 1 of 22. Below, three passages
-# add 6 of 30. Measured on half of 81 questions about handbooks; the other half agrees.
+# Leads of the first score over the second. At 1, a second passage adds 1 of 29 answers and a third none; from 0.5 each
+# adds 1 of 22; below, three passages add 6 of 30 (half of 81 questions about handbooks; the other half agrees).
 SURE, NEARLY_SURE = 1.0, 0.5
-# If an excerpt shows a smaller share of its passage, the whole passage is the next card.
+# Below this share of the passage in an excerpt, the passage is the next card.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return how many passages are shown beside the first one, from 1 to MOST_ALTERNATIVES.
+    """Return the number of passages beside the first.
 
-    Methods whose scores differ by less, such as RRF, never count as sure.
+    Small differences of scores, as of RRF, never count as sure.
     """
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -37,28 +35,26 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 
 
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
-    """Return the results in the order in which they are shown.
+    """Return the results in display order.
 
     1. Sections whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that answer by themselves. A passage in the question's language may rank higher and be about another
-       subject, while a passage in another language answers.
+    2. Results that answer by themselves, also in another language than better ranked results.
     3. Results that come near by themselves.
     4. The others. Their closeness and their words may come from different passages.
 
-    Within each group, the higher score comes first, then the lower marker.
+    Ties are ordered by score, then by marker.
     """
     asked = stem_set(question)
 
     def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
-        is_named = bool(asked) and asked in map(stem_set, _headings_of(result))
+        is_named = bool(asked) and asked in map(stem_set, _find_headings(result))
         is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
         return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
     return sorted(results, key=order)
 
 
-def _headings_of(result: ContextSource) -> list[str]:
-    """Return the headings of the passage's sections; its path has only the heading above all of them."""
+def _find_headings(result: ContextSource) -> list[str]:
     best = result.block.best
     return [each.heading for each in sections_of(result) if each.end > best.start and each.blocks[0].start < best.end]
 
@@ -66,15 +62,14 @@ def _headings_of(result: ContextSource) -> list[str]:
 def cut_results(
     question: str, results: Sequence[ContextSource], evidence: Evidence, *, is_answered: bool
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
-    """Yield the excerpt of each result, in order, with the place in it closest to the question.
+    """Yield the excerpt of each result with its unit closest to the question.
 
-    With ``is_answered``, the first excerpt is the answer; the others are cards. A result is left out if it has no
-    unit to quote, or if an earlier excerpt shows its closest place or all of its words, as for copies of a document.
+    If ``is_answered``, the first is the answer. Results without a unit, and copies of shown text, are left out.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Vectors of sentences cost as much as the search, so they are computed for the first passage alone.
+        # Sentence vectors cost as much as the search: only the first passage gets them.
         unit = nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
@@ -88,9 +83,9 @@ def cut_results(
 
 
 def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
-    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it; else None.
+    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it.
 
-    On tuning questions, this card adds the answer to the page more often than a further passage does.
+    On tuning questions, this card adds the answer more often than another passage does.
     """
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
@@ -102,7 +97,7 @@ def whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
 
 
 def find_snippet(question: str, passage: Passage) -> str:
-    """Return the sentence of the passage with most of the question's words; among equals, the first."""
+    """Return the passage's first sentence with most of the question's words."""
     text, asked = passage.content, stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)
@@ -110,7 +105,6 @@ def find_snippet(question: str, passage: Passage) -> str:
 
 
 def as_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:
-    """Return the result as a passage beside an answer."""
     block = excerpt.source.block
     text = render(excerpt, is_cited=False)
     return Alternative(block.passage_at(unit.start), text, unit.text, unit.start, unit.end, block.score)

@@ -1,4 +1,4 @@
-"""The numbered sources of one question: searched, assembled, computed over tables, or asked by a model."""
+"""Finds the numbered sources of one question by search and in tables."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, 
 
 logger = logging.getLogger(__name__)
 
-# The result of a computation over a table as sources and as the text of an answer.
-
 
 def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The rows that are shown, as sources of their own, then the other sources, numbered anew."""
+    """Return the shown rows as sources, then the others, renumbered."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = blocks_of(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -40,9 +38,7 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
 
 
 def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """The rows of the passage's table that the question names, and the sources with these rows first. None if it names
-    no row, or if the database does not answer, which is logged.
-    """
+    """Return the table rows that the question names, and sources with them first; None without rows."""
     try:
         with statements_within(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, nearness_in, detect_language(draft.question))
@@ -53,21 +49,18 @@ def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[
 
 
 def cite_further_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The sources, their markers unchanged, then the shown rows that none of them contains."""
+    """Return the sources, then the shown rows that none contains."""
     rows = [row for row in result.rows[:MOST_ROWS] if _find_source(row, result, sources) is None]
     further = blocks_of(load_passages({row.chunk_id for row in rows}).values())
     return (*sources, *(ContextSource(marker, block) for marker, block in enumerate(further, start=len(sources) + 1)))
 
 
 def rows_behind(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """The sources that contain a row that is shown."""
     found = [_find_source(row, result, sources) for row in result.rows[:MOST_ROWS]]
     return tuple({source.marker: source for source in found if source is not None}.values())
 
 
 def render_computed(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
-    """The answer's text, each row with the marker of its source."""
-
     def marker_of(row: ResultRow) -> str:
         source = _find_source(row, result, sources)
         return f"[{source.marker}]" if source is not None else ""
@@ -83,20 +76,15 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
     return None
 
 
-# The tables that the asker of one question may see, for a language model to ask them itself.
-
-# So much is told of the tables, before the model asks.
 MOST_NAMED = 8
 LONGEST_NAME = 200
-# For each statement of a computation; a table of 100,000 rows takes about a second.
+# Per statement; a table of 100,000 rows takes about a second.
 STATEMENT_SECONDS = 10.0
 NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
-    """The tables that the asker of one question may see. ``names`` are some of them, with their columns. ``sources``
-    are those of the question's search, then the rows queried since; a marker, once given, stays.
-    """
+    """The tables that a language model may query for one question; ``sources`` only grows."""
 
     def __init__(
         self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
@@ -108,7 +96,7 @@ class TablesOfQuestion:
         self._passages = [passage for source in sources for passage in source.block.passages]
 
     async def ask(self, question: str) -> Asked | None:
-        """The result of a query; None if it cannot be interpreted with confidence. Raises: TablesUnavailable."""
+        """Return the result; None if the question is unclear. Raises: TablesUnavailable."""
         return await in_thread(self._ask, question)
 
     def _ask(self, question: str) -> Asked | None:
@@ -127,9 +115,7 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """The tables that the sources come from, and those of the sources' documents that the question is about; None
-    without any, and if the database does not answer in time.
-    """
+    """Return tables of the sources and their documents; None without tables or after a timeout."""
     try:
         with statements_within(NAMING_SECONDS):
             tables = name_tables(filters, [source.block.best for source in sources], question, MOST_NAMED)
@@ -150,7 +136,7 @@ def find_sources(
     subject: str,
     profile: NamedProfile | None,
 ) -> AnswerDraft:
-    """The sources found with the ``profile``, or with that of the ``subject``."""
+    """Search with the ``profile``, by default the ``subject``'s."""
     profile = profile or profile_for(subject)
     result = search(question, filters, method=method, profile=profile, history=history)
     with span("assembly"):
@@ -185,5 +171,4 @@ def find_sources(
 
 
 def number(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
-    """Return the blocks as sources, with markers from 1."""
     return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))

@@ -1,4 +1,4 @@
-"""The questions that a model asks of the tables while it writes an answer, and their results."""
+"""Answers a model's calls to tables while it writes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,15 @@ from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
-# The description of the function takes so many tokens of the prompt.
 FUNCTION_TOKENS = estimated_tokens(json.dumps(ASK_TABLES))
-# This share of the context, and at most so many tokens, is kept for the results.
+# Share of the context for results, and their limits in tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
-# The debug panel shows so many characters of a result.
+# The debug panel shows this many characters.
 LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """A model's questions to the tables, and their results, whose rows ``output`` may cite.
-
-    ``ends_at`` is by the monotonic clock.
-    """
+    """A model's calls to tables; ``output`` may cite their rows. ``ends_at`` is monotonic."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
@@ -39,10 +35,7 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[dict[str, Any]]:
-        """Return the messages to add: the model's text with its calls, and their results.
-
-        Raises: ModelFailed if the time is over.
-        """
+        """Return the messages to add: the calls and their results. Raises: ModelFailed."""
         messages = [{"role": "assistant", "content": said, "tool_calls": [call.as_sent() for call in calls]}]
         for call in calls:
             told = await self._run(call)

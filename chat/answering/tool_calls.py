@@ -1,7 +1,7 @@
-"""The one function that a model may call, and the parsing of its calls: in pieces, several at once, malformed. PURE.
+"""Describes the function that a model may call, and parses its calls. PURE.
 
-Servers differ. OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``.
-Ollama sends complete calls, in some versions all under index 0. LM Studio gives each piece an id of its own.
+OpenAI and vLLM send a call's id and name once and its arguments in pieces, identified by ``index``. Ollama sends
+complete calls, in some versions all under index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ ASK_TABLES: dict[str, Any] = {
         },
     },
 }
-# Of calls at once, the first are answered.
 MOST_CALLS = 4
 LONGEST_QUESTION = 500
 LONGEST_ARGUMENTS = 2000
@@ -60,12 +59,12 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """The query to the tables. Raises: Unanswerable."""
+        """Return the question to the tables. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
             raise Unanswerable(f"The arguments are too long: a question has at most {LONGEST_QUESTION} characters.")
-        question = (_object(self.arguments) or {}).get("question")
+        question = (_parse_object(self.arguments) or {}).get("question")
         if not isinstance(question, str) or not question.strip():
             raise Unanswerable('The arguments must be a JSON object with a text as "question".')
         if len(question) > LONGEST_QUESTION:
@@ -73,18 +72,17 @@ class Call:
         return " ".join(question.split())
 
     def as_sent(self) -> dict[str, Any]:
-        """The call in a form that every server accepts when it is sent back: some fail over what their model wrote."""
-        known = self.arguments if _object(self.arguments) is not None else "{}"
+        """Return the call in a form that every server accepts."""
+        known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
 
 class CallsOfRound:
-    """The calls of one completion, collected from their pieces; only the first :data:`MOST_CALLS` count."""
+    """The first calls of one completion, collected from pieces."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
-        # The call that the next piece of an index belongs to.
         self._open: dict[int, Call] = {}
 
     def __iter__(self) -> Iterator[Call]:
@@ -104,11 +102,10 @@ class CallsOfRound:
 
 
 def _begins_another(call: Call, piece: CallPiece) -> bool:
-    """Whether a piece with the same index begins another call."""
-    return bool(piece.name) and piece.id not in ("", call.id) and _object(call.arguments) is not None
+    return bool(piece.name) and piece.id not in ("", call.id) and _parse_object(call.arguments) is not None
 
 
-def _object(arguments: str) -> dict[str, Any] | None:
+def _parse_object(arguments: str) -> dict[str, Any] | None:
     try:
         read = json.loads(arguments)
     except (ValueError, RecursionError):

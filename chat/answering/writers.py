@@ -1,4 +1,4 @@
-"""The language models that may write answers, and the choice of the one for the next answer."""
+"""Chooses the language model of an answer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from core.users import groups_of, is_active, is_superuser
 
 
 def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """The language models that ``user`` may choose, by name, the default first; without a user, all of the site.
+    """Return the language models that ``user`` may choose, by name, the default first.
 
-    The model of OPENAI_BASE_URL and OPENAI_MODEL is one of them, as a row that was never saved.
+    Settings add an unsaved row. All models are returned if ``user`` is None.
     """
     rows = list(LanguageModel.objects.filter(is_enabled=True))
     names = {row.name for row in rows}
@@ -32,7 +32,7 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
         open_rows = LanguageModel.objects.filter(Q(groups=None) | Q(groups__in=groups))
         open_ids = set(open_rows.values_list("pk", flat=True))
         rows = [row for row in rows if row.pk in open_ids]
-    built_in = _built_in()
+    built_in = _build_built_in()
     if built_in is not None and built_in.name not in names:
         rows.append(built_in)
     rows.sort(key=lambda row: (not row.is_default, row.pk is not None, row.name))
@@ -40,15 +40,13 @@ def language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
 
 
 def choosable_models(user: AnyUser) -> list[str]:
-    """The names that the user can choose between, the default first; empty without a choice."""
+    """Return the names to choose from, the default first; empty for a single model."""
     names = list(language_models(user))
     return names if len(names) > 1 else []
 
 
 def writer_for(user: AnyUser | None, wanted: str = "") -> str:
-    """The name of the user's writer: the ``wanted`` model, else the user's default, or that of quoting. Raises:
-    LookupError if the user may not choose the wanted one.
-    """
+    """Return the ``wanted`` model, else the user's default, else EXTRACTIVE. Raises: LookupError."""
     models = language_models(user)
     if wanted and wanted not in models:
         raise LookupError(wanted)
@@ -56,14 +54,13 @@ def writer_for(user: AnyUser | None, wanted: str = "") -> str:
 
 
 def writer_name() -> str:
-    """The name of the writer if nobody chose: the site's default model, or that of quoting."""
     return writer_for(None)
 
 
 def generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """The language model of this name, or the site's default if it is empty; None if the documents are quoted.
+    """Return the generator of this name (empty: the default); None for EXTRACTIVE.
 
-    Raises: ModelFailed if the model was removed or its key cannot be read; ImproperlyConfigured.
+    Raises: ModelFailed if the model was removed or its key is unreadable; ImproperlyConfigured.
     """
     name = name or writer_name()
     if name == EXTRACTIVE:
@@ -73,7 +70,7 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
         raise ModelFailed(f"There is no language model named {name}.")
     try:
         prices = (row.price_prompt, row.price_completion) if row.price_prompt or row.price_completion else None
-        return _generator(row.name, row.endpoint, row.context_tokens, prices)
+        return _build_generator(row.name, row.endpoint, row.context_tokens, prices)
     except SecretUnreadable as error:
         raise ModelFailed(f"The API key of {name} cannot be read. {error}") from error
     except ImproperModel as error:
@@ -81,12 +78,10 @@ def generator(name: str = "") -> OpenAICompatibleGenerator | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _generator(
+def _build_generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """One generator a process while its settings are unchanged: it remembers the parameters that its server refuses,
-    and failures.
-    """
+    """Return a cached generator, which remembers failures and refused parameters."""
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,
@@ -98,7 +93,7 @@ def _generator(
     return OpenAICompatibleGenerator(endpoint, limits, prices, name=name, may_refuse=may_refuse)
 
 
-def _built_in() -> LanguageModel | None:
+def _build_built_in() -> LanguageModel | None:
     if not (settings.OPENAI_BASE_URL and settings.OPENAI_MODEL):
         return None
     row = LanguageModel(
@@ -115,7 +110,7 @@ def _built_in() -> LanguageModel | None:
 
 def _forget(setting: str, **_: Any) -> None:
     if setting.startswith(("OPENAI_", "CHAT_MODEL_")):
-        _generator.cache_clear()
+        _build_generator.cache_clear()
 
 
 setting_changed.connect(_forget)

@@ -1,7 +1,6 @@
-"""OpenAI's chat completions over the site's own answers.
+"""Serves OpenAI's chat completions from the site's own answers.
 
-A parameter that would change the meaning of the answer is refused. A parameter that only tunes a model is ignored, and
-the response names it.
+Parameters that would change an answer's meaning are refused; parameters that only tune a model are ignored.
 """
 
 from __future__ import annotations
@@ -39,24 +38,22 @@ from retrieval.types import Turn
 Payload = Mapping[str, Any]
 
 DONE = b"data: [DONE]\n\n"
+# The protocol cannot withdraw text; this line ends withdrawn text.
 WITHDRAWN = "\n\n---\n\n"
-"""The protocol cannot take text back: this line separates what was withdrawn from what is valid."""
+# In characters; each question is stored with its earlier messages.
 LONGEST_TEXT = 4000
-"""Of an earlier message, in characters; longer ones are cut. Each question is saved with what came before it."""
 MOST_TURNS = 10
 _CHARACTERS_PER_TOKEN = 4
 _OFFSETS = ("marker_start", "marker_end", "marked_start", "marked_end")
 _INSTRUCTING_ROLES = ("system", "developer")
 
 
-# What a request may hold ---------------------------------------------------------------------------------------------
-
 _NO_TOOLS = "This site answers from its documents and calls no tools: leave this out, or set it to auto or none."
 _TEXT_QUESTION = "The question must be text: pictures, sound and files are not understood."
 _TEXT_ONLY = "This site answers in text only: leave this out."
 _NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
 
-# By parameter: the values that change nothing, and the sentence that refuses the others.
+# Accepted values, and the error message for others.
 _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
     "tool_choice": (("none", "auto"), _NO_TOOLS),
@@ -71,7 +68,6 @@ _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "logprobs": ((False,), _NO_PROBABILITIES),
     "top_logprobs": ((0,), _NO_PROBABILITIES),
 }
-# Documented by OpenAI, then by servers of open models. They have no effect here.
 _IGNORED = frozenset(
     [
         *("frequency_penalty", "functions", "logit_bias", "max_completion_tokens", "max_tokens", "metadata"),
@@ -90,7 +86,7 @@ _IGNORED = frozenset(
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]})
 class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
-    """A text or a list of parts, as texts. A part of another type is None."""
+    """A text or a list of parts; parts of another type become None."""
 
     def to_internal_value(self, data: Any) -> list[str | None]:
         parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
@@ -103,9 +99,9 @@ class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
 
 
 class MessageSerializer(KnownFieldsOnly):
-    """Validated, its ``content`` is a text; None where the message has more than a text, or none."""
+    """A message; ``content`` becomes None if it is not text only."""
 
-    # Clients send them back with an answer.
+    # Clients send these fields back with an answer.
     ignored_fields = frozenset(
         [
             *("annotations", "audio", "citations", "function_call", "name", "reasoning", "reasoning_content"),
@@ -120,7 +116,7 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question is not understood without its picture; a reply is, without its thoughts.
+        # A question needs its picture, but a reply does not need its thoughts.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
@@ -132,7 +128,7 @@ class StreamOptionsSerializer(KnownFieldsOnly):
 
 
 class CompletionRequestSerializer(KnownFieldsOnly):
-    """Validated, it has ``question`` and ``history`` (the turns before it, oldest first) as well."""
+    """A request, to which validation adds ``question`` and ``history``."""
 
     ignored_fields = _IGNORED | set(_REFUSED)
     model = TextField(
@@ -159,7 +155,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
             refused = {
                 name: [why]
                 for name, (harmless, why) in _REFUSED.items()
-                # True equals 1, and is none.
+                # True equals 1.
                 if (value := data.get(name)) is not None
                 and not any(value == one and type(value) is type(one) for one in harmless)
             }
@@ -168,9 +164,10 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return super().to_internal_value(data)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Instructions of the caller are passed over: the site's own decide how it answers. A question without a reply
-        is a turn without an answer; a reply before the first question, such as a greeting, is none. Earlier questions
-        with pictures, and calls of tools, are left out.
+        """Split the messages into ``question`` and ``history``.
+
+        The caller's instructions, replies before the first question, earlier questions with pictures, and calls of
+        tools are left out.
         """
         spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
         if not spoken:
@@ -187,30 +184,25 @@ class CompletionRequestSerializer(KnownFieldsOnly):
             elif turns and message["role"] == "assistant" and message["content"] is not None:
                 turns[-1][1].append(message["content"])
         history = [
-            Turn(_stored(question), _stored("\n\n".join(replies)))
+            Turn(_clean_text(question), _clean_text("\n\n".join(replies)))
             for question, replies in turns
             if question is not None
         ]
         return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
 
     def list_ignored(self) -> list[str]:
-        """The names of the parameters that were sent and ignored."""
         sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
         instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
         return [*(["messages.system"] if instructed else []), *sent]
 
 
-def _stored(text: str) -> str:
-    """The text without characters that the database cannot store, and not too long."""
+def _clean_text(text: str) -> str:
     printable = "".join(character for character in text if character != "\0" and not "\ud800" <= character <= "\udfff")
     return printable.strip()[:LONGEST_TEXT]
 
 
-# What a response holds -----------------------------------------------------------------------------------------------
-
-
 class CompletionSerializer(AnswerSerializer):
-    """OpenAI's completion, and beside it everything that `ask` returns."""
+    """OpenAI's completion, with all fields that `ask` returns."""
 
     id = serializers.CharField()
     object = serializers.CharField()
@@ -227,11 +219,7 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """The fields that all chunks of one completion share.
-
-    ``site`` is the site's address without a closing slash; ``ignored`` names the parameters that were sent and ignored.
-    With ``lists_sources`` the text ends with a list of its sources.
-    """
+    """The fields that all chunks of one completion share; ``site`` has no closing slash."""
 
     id: str
     created: int
@@ -242,55 +230,52 @@ class ChatCompletion:
     lists_sources: bool = False
 
     def whole(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """The completion with the whole answer (in the form of chat.streaming.payloads.completed)."""
+        """Return the completion with an answer of chat.streaming.payloads.completed."""
         answer, sources = number_in_order(answer, sources, {})
         message = {"role": "assistant", "content": self.content(answer), "refusal": None, **self.cite(answer)}
-        choice = {"index": 0, "message": message, "finish_reason": _ending(answer), "logprobs": None}
+        choice = {"index": 0, "message": message, "finish_reason": _name_ending(answer), "logprobs": None}
         usage = self.usage(answer, sources)
-        return {**self._envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
+        return {**self._build_envelope("chat.completion", [choice]), "usage": usage, **self.beside(answer, sources)}
 
     def content(self, answer: Payload) -> str:
-        """The text for programs that show nothing else: the answer with its notice, and perhaps its sources."""
+        """Return the answer, its notice and perhaps its sources as text."""
         cited = [each["url_citation"] for each in self.cite(answer)["annotations"]] if self.lists_sources else []
         sources = "\n".join(f"[{at}] {each['title']}: {each['url']}" for at, each in enumerate(cited, 1))
         return "\n\n".join(filter(None, (whole_text(answer), answer["notice"], sources)))
 
     def chunk(self, delta: Payload, finish_reason: str | None = None, **beside: Any) -> dict[str, Any]:
-        """A piece of the answer; ``beside`` are fields of the site's own."""
+        """Return a piece of the answer; ``beside`` are fields outside the protocol."""
         choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason, "logprobs": None}
-        return {**self._envelope("chat.completion.chunk", [choice]), **beside}
+        return {**self._build_envelope("chat.completion.chunk", [choice]), **beside}
 
     def usage(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """The tokens that the model used; estimated from the length of the texts, and marked so, if no
-        model was asked.
-        """
+        """Return the used tokens, estimated without a model."""
         counted = answer["usage"] or {
-            "prompt_tokens": _tokens([self.question, *(source["content"] for source in sources)]),
-            "completion_tokens": _tokens([whole_text(answer)]),
+            "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
+            "completion_tokens": _estimate_tokens([whole_text(answer)]),
             "estimated": True,
         }
         return {**counted, "total_tokens": counted["prompt_tokens"] + counted["completion_tokens"]}
 
-    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _build_envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
     def beside(self, answer: Payload, sources: Sequence[Payload]) -> dict[str, Any]:
-        """Everything that `ask` returns, and the sources. `usage` and `choices` mean other things in the protocol, and
-        `sources` in Open WebUI.
+        """Return all fields that `ask` returns.
+
+        `usage` and `choices` have other meanings in the protocol, and `sources` in Open WebUI.
         """
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         own = {"question_choices": answer["choices"], "passages": list(sources), "ignored": list(self.ignored)}
         return {**known, **own}
 
     def cite(self, answer: Payload) -> dict[str, Any]:
-        """The citations, and the first of each number in the form in which OpenAI's models cite web pages: the span of
-        its marker in the text, with the address of the words it cites. The n-th annotation is that of number n.
-        """
+        """Return the citations, and annotations as for web pages: the n-th belongs to number n."""
         first = {cited["marker"]: cited for cited in reversed(answer["citations"])}
         annotations = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # The site's address where the document was deleted: the others keep their places.
+            # Deleted documents keep their position in the list.
             url = f"{self.site}{passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             span = {"start_index": cited["marker_start"], "end_index": cited["marker_end"]}
             annotations.append(
@@ -299,21 +284,18 @@ class ChatCompletion:
         return {"annotations": annotations, "citations": answer["citations"]}
 
 
-def _ending(answer: Payload) -> str:
-    """Return OpenAI's name for the way in which the answer ended."""
+def _name_ending(answer: Payload) -> str:
     return "length" if answer["cut_off"] else "stop"
 
 
-def _tokens(texts: Iterable[str]) -> int:
+def _estimate_tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
 
 
-# Numbers -------------------------------------------------------------------------------------------------------------
-
-
 def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
-    """The text with its ``markers``, in order, numbered from 1 as they appear; and by how much all behind each of them
-    has moved, by its end. ``numbers`` has those given so far, by marker, and gets the new ones.
+    """Assign numbers from 1 to the ``markers`` in order of appearance.
+
+    Return the text, and pairs of a marker's end and the shift behind it; extend ``numbers`` (old to new).
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -326,11 +308,12 @@ def number(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tup
 def number_in_order(
     answer: Payload, sources: Sequence[Payload], numbers: dict[int, int]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The answer and its sources, numbered in the order of appearance, as clients expect that show the n-th annotation
-    for ``[n]``. Sources without a marker follow. ``numbers`` are those that a stream has given already.
+    """Return the answer and its sources, numbered in order of appearance.
+
+    Clients show the n-th annotation for ``[n]``. ``numbers`` were used in the stream.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
-    # An answer that was stopped has markers and no citations.
+    # A stopped answer has markers but no citations.
     markers = [Marker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
     text, moved = number(answer["answer"], markers, numbers)
     for source in sources:
@@ -351,34 +334,29 @@ def number_in_order(
     return {**answer, "answer": text, "citations": citations, "statements": statements}, ordered
 
 
-# Streams -------------------------------------------------------------------------------------------------------------
-
-
 async def chunks(
     answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
-    """Chunks of the completion, the last one with all fields of the answer, or an error; then the end marker.
+    """Yield chunks of the completion; the last has all fields of the answer, or an error.
 
-    The streamed text is the answer, unless the model failed half-way or the site's process died. Then the whole answer
-    follows behind a ruled line, and the last chunk has it alone as ``answer``.
+    If the model failed half-way or the process died, the whole answer follows behind a ruled line, and the last chunk
+    contains it as ``answer``.
     """
     await give_back_connection()
-    # With the option, OpenAI's chunks carry the field, empty until the end.
+    # OpenAI sends an empty `usage` before the end.
     beside: dict[str, Any] = {"usage": None} if include_usage else {}
-    yield _data(completion.chunk({"role": "assistant", "content": ""}, **beside))
+    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, **beside))
     sources: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    # As it was sent, and as it was written.
     streamed = written = ""
     async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
                 case "searched":
                     sources = event.payload["sources"]
-                    # The answer gives them their numbers.
                     found = {name: value for name, value in event.payload.items() if name != "sources"}
                     found["passages"] = [{**source, "marker": None} for source in sources]
-                    yield _data(completion.chunk({}, **beside, **found))
+                    yield _encode_chunk(completion.chunk({}, **beside, **found))
                 case "token":
                     before, written = len(written), written + event.payload["text"]
                     placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
@@ -386,45 +364,45 @@ async def chunks(
                         placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
                     text, _ = number(event.payload["text"], placed, numbers)
                     streamed += text
-                    yield _data(completion.chunk({"content": text}, **beside))
+                    yield _encode_chunk(completion.chunk({"content": text}, **beside))
                 case "reset":
                     if streamed.strip():
-                        yield _data(completion.chunk({"content": WITHDRAWN}, **beside))
+                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, **beside))
                     streamed = written = ""
                     numbers.clear()
                 case "completed":
                     if not event.payload["answer"].startswith(written.strip()):
                         numbers.clear()
                     answer, sources = number_in_order(event.payload, sources, numbers)
-                    if rest := _unsaid(completion.content(answer), streamed):
-                        yield _data(completion.chunk({"content": rest}, **beside))
+                    if rest := _find_unsaid(completion.content(answer), streamed):
+                        yield _encode_chunk(completion.chunk({"content": rest}, **beside))
                     answered = completion.beside(answer, sources)
-                    yield _data(completion.chunk(completion.cite(answer), _ending(answer), **answered, **beside))
+                    yield _encode_chunk(
+                        completion.chunk(completion.cite(answer), _name_ending(answer), **answered, **beside)
+                    )
                     if include_usage:
-                        yield _data({**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)})
+                        yield _encode_chunk(
+                            {**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)}
+                        )
                 case "failed":
-                    yield _data(error(event.payload["message"], kind="server_error"))
+                    yield _encode_chunk(error(event.payload["message"], kind="server_error"))
                 case _:
                     yield sse.comment(event.name)
     yield DONE
 
 
-def _unsaid(text: str, streamed: str) -> str:
-    """The part of the text that was not streamed."""
+def _find_unsaid(text: str, streamed: str) -> str:
     if text.startswith(streamed.lstrip()):
         return text[len(streamed.lstrip()) :]
     return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text
 
 
-def _without_markers(text: str) -> str:
+def _remove_all_markers(text: str) -> str:
     return " ".join(MARKER.sub("", text).split())
 
 
-def _data(chunk: Payload) -> bytes:
+def _encode_chunk(chunk: Payload) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()
-
-
-# Chat completions ----------------------------------------------------------------------------------------------------
 
 
 class CompletionsView(OpenAIView):
@@ -441,7 +419,7 @@ class CompletionsView(OpenAIView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """A cited answer to the last message, in OpenAI's form; earlier messages complete it."""
+        """Answer the last message with citations; earlier messages complete it."""
         body = CompletionRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -453,20 +431,20 @@ class CompletionsView(OpenAIView):
         named, _, writer = model.partition("@")
         collection = named.removeprefix(ALL).removeprefix("/")
         try:
-            # The protocol names no conversations.
+            # The protocol has no conversation ids.
             answer = begin_answer(
                 request,
                 fields["question"],
-                conversation_id=_continued_conversation(request.user, fields["history"], collection),
+                conversation_id=_find_conversation(request.user, fields["history"], collection),
                 collection=collection,
                 method=fields.get("method") or "",
-                # The conversation that goes on is not named: what was chosen in it before does not count.
+                # The request names no conversation, so no earlier choice of a model counts.
                 model=writer or next(iter(choosable_models(request.user)), ""),
                 anew=bool(fields.get("anew")),
                 history=fields["history"],
             )
         except ValidationError as refused:
-            # The question is the last message.
+            # The question's field is `messages` in this protocol.
             named = {"messages" if name == "question" else name: why for name, why in refused.detail.items()}  # type: ignore[union-attr]  # by field
             raise ValidationError(named) from refused
         completion = ChatCompletion(
@@ -485,11 +463,11 @@ class CompletionsView(OpenAIView):
         return Response(completion.whole(payloads.completed(answer, answer.citations.all()), answer.sources))
 
 
-def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
-    """The user's conversation whose last answer is the last reply in the messages; None if they begin a new one.
+def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
+    """Return the user's conversation that ends with the messages' last reply, or None.
 
-    Without this, each follow-up would become a conversation of its own in the user's list. Programs without a user have
-    no list, and must not be joined to the conversations of strangers who asked the same.
+    Otherwise each follow-up would begin a new conversation. Callers without an account must not join strangers'
+    conversations.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None
@@ -498,10 +476,10 @@ def _continued_conversation(user: AnyUser, history: Sequence[Turn], collection: 
     answers = Answer.objects.filter(
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
-    # The reply has other numbers than the answer, and more behind it.
-    said = _without_markers(last.answer)
+    # The reply has other numbers, and perhaps more text.
+    said = _remove_all_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
-    answer = next((each for each in newest if said.startswith(_without_markers(_stored(each.text)))), None)
+    answer = next((each for each in newest if said.startswith(_remove_all_markers(_clean_text(each.text)))), None)
     if answer is None or answer.conversation.answers.filter(created_at__gt=answer.created_at).exists():
         return None
     return answer.conversation_id

@@ -1,4 +1,4 @@
-"""Questions, answers and conversations over the API."""
+"""API views of questions, answers and conversations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from core.user_types import AnyUser
 
 
 class AskersView(ApiView):
-    """For whoever may ask; an API key needs the scope `ask`."""
+    """A view for callers who may ask."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
@@ -70,11 +70,7 @@ class AskersView(ApiView):
 
 
 def own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """An answer that the caller asked for. An answer asked without an account or cookies can be reached by anyone with
-    its id.
-
-    Raises: Http404.
-    """
+    """Return an answer that the caller asked for; without an account also unowned answers. Raises: Http404."""
     answers = own_answers(request._request)
     if not request.user.is_authenticated:
         answers = answers | answers_of_nobody()
@@ -93,7 +89,7 @@ class ConversationViewSet(
     viewsets.GenericViewSet[Conversation],
     AskersView,
 ):
-    """The caller's conversations, the one with the latest question first. Deleting one deletes its answers."""
+    """The caller's conversations, newest question first. Deleting one deletes its answers."""
 
     tag = "Conversations"
     pagination_class = Pagination
@@ -112,14 +108,10 @@ class ConversationViewSet(
         return own.select_related("collection")
 
 
-# Streams --------------------------------------------------------------------------------------------------------------
-
-
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """The answer's events after the one named ``after``, as they are published, while the caller may read them.
+    """Stream the answer's events after ``after`` while the caller may read them.
 
-    The first one of all names the answer and its conversation, so that a reader can come back or stop the writing. The
-    last one is `completed` or `failed`; a `reset` cancels the tokens before it.
+    The first event names the answer and its conversation, so that a reader can return or stop the writing.
     """
     named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
@@ -127,7 +119,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     caller = caller_of(request)
 
     async def encoded() -> AsyncIterator[bytes]:
-        # The first bytes leave at once, so that proxies and the reader see that the line is open.
+        # Early bytes show an open connection to proxies and readers.
         yield sse.comment("open")
         await give_back_connection()
         following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
@@ -141,20 +133,14 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
 
 
 async def give_back_connection() -> None:
-    """Close the request's database connection, which saving the session may have opened: a stream must not keep one
-    while it waits.
-    """
+    """Close the database connection, which a waiting stream must not keep."""
     await sync_to_async(connections.close_all)()
 
 
 def encode(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
-    """The event, whose payload also has what is ``named``."""
     if event.name == "ping":
         return sse.comment("ping")
     return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)
-
-
-# Questions and answers ------------------------------------------------------------------------------------------------
 
 
 _EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}
@@ -179,8 +165,8 @@ class AskView(AskersView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """A cited answer to a question, from the documents that the caller may read."""
-        # No session is begun for a program that keeps no cookies: each of its calls would leave one behind.
+        """Answer a question with citations, from the documents that the caller may read."""
+        # A session of a caller without cookies would be left behind.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_as_asked(request, request.data, visitor_of(request._request) if is_visitor else "")
         if asked["stream"]:
@@ -193,7 +179,7 @@ class AskView(AskersView):
 
 
 def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict[str, Any], Answer]:
-    """Validate ``body`` and save its question as a row. Raises: as :func:`begin_answer`."""
+    """Validate ``body`` and save its question. Raises: see :func:`begin_answer`."""
     wanted = AskRequestSerializer(data=body)
     wanted.is_valid(raise_exception=True)
     asked = wanted.validated_data
@@ -210,10 +196,7 @@ def begin_as_asked(request: Request, body: Any, visitor: str = "") -> tuple[dict
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """Save the caller's question as a row without an answer (see :func:`chat.streaming.asking.begin`).
-
-    Raises: ValidationError by field; SiteBusy; BudgetSpent; DiskFull.
-    """
+    """Save the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
     try:
         return asking.begin(question, user=request.user, visitor=visitor, caller=caller_of(request), **asked)
     except InvalidQuestion as error:
@@ -221,14 +204,11 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 
 
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
-    """The answer, written to its end and saved.
+    """Wait until the answer is written.
 
-    If the caller hangs up, Django cancels the request and asgiref its tasks, so the writing stops too.
-
-    Raises: Unavailable with the sentence that the answer failed with; InsufficientStorage if the disk is full, so that
-    it could not be saved; PermissionDenied if ``user`` lost the right to its sources meanwhile.
+    If the caller disconnects, Django cancels this, so the writing stops. Raises: Unavailable with the answer's error;
+    InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
     """
-    # Nothing is asked of this connection while the answer is being written.
     if not connection.in_atomic_block:
         connection.close()
     last = async_to_sync(streams.finish)(answer.pk)
@@ -245,7 +225,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
 class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """An earlier answer of the caller's, and whether it is complete."""
+        """Return an earlier answer by the caller, and whether it is complete."""
         answer = find_readable(request._request, answer_id, of_nobody=True)
         return Response(saved_answers_as_json([answer], request.user)[0])
 
@@ -265,7 +245,7 @@ class AnswerStreamView(AskersView):
         },
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
-        """The rest of an answer's stream, from any of the site's processes. Nothing is generated a second time."""
+        """Return the rest of an answer's stream, from any of the site's processes."""
         named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
         for name, event_id in named.items():
             if event_id and not EVENT_ID.fullmatch(event_id):
@@ -277,7 +257,7 @@ class AnswerStreamView(AskersView):
 class StopView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """End the writing of an answer: what has been written is kept. A finished answer stays as it is."""
+        """Stop the writing of an answer; the text so far is kept. A finished answer does not change."""
         if rights.may_act_on_all(request.user):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:
@@ -289,7 +269,7 @@ class StopView(AskersView):
 class FeedbackView(AskersView):
     @extend_schema(request=FeedbackSerializer, responses={200: FeedbackSerializer, 201: FeedbackSerializer})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
-        """Say whether an answer helped; saying it again replaces what was said."""
+        """Rate an answer as helpful or not. A second rating replaces the first."""
         answer = own_answer(request, answer_id)
         wanted = FeedbackSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)

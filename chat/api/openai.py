@@ -1,4 +1,4 @@
-"""OpenAI's protocol, except chat completions: keys, the form of refusals, models and embeddings."""
+"""OpenAI's protocol except chat completions."""
 
 from __future__ import annotations
 
@@ -37,17 +37,13 @@ from retrieval.search.search_places import place_to_search
 
 logger = logging.getLogger(__name__)
 
+# This model asks all documents, `ragsite/<collection>` one collection; `@<language model>` names the writer.
 ALL = "ragsite"
-"""The model that asks all documents; `ragsite/<collection>` asks one collection. `@<language model>` behind it names
-who writes, where there is a choice."""
 BROKEN = "Something went wrong. Please try again."
+# OpenAI's limit per request.
 MOST_EMBEDDED = 2048
-"""Texts in one request, as with OpenAI."""
+# Other searches wait for at most one batch.
 EMBEDDED_AT_ONCE = 32
-"""Texts that are embedded while a search of somebody else waits."""
-
-
-# Errors --------------------------------------------------------------------------------------------------------------
 
 
 class ModelNotFound(APIException):
@@ -63,13 +59,12 @@ class OpenAIProblemSerializer(serializers.Serializer[Any]):
 
 
 class OpenAIView(AskersView):
-    """A view whose every refusal has OpenAI's form: ``{"error": {"message", "type", "param", "code"}}``."""
+    """A view with OpenAI's errors: ``{"error": {"message", "type", "param", "code"}}``."""
 
     tag = "OpenAI"
     problem_serializer = OpenAIProblemSerializer
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        # The protocol knows no other credentials.
         return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
 
     def get_exception_handler(self) -> Callable[[Exception, Any], Response]:
@@ -88,8 +83,8 @@ def respond_to(exception: Exception, context: Any) -> Response:
         case Throttled():
             code = "rate_limit_exceeded"
         case ValidationError():
-            param, found = _first(exception.detail)
-            # Most programs show the message alone.
+            param, found = _find_first(exception.detail)
+            # Most programs show only the message.
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())
@@ -108,21 +103,17 @@ def kind_of(status_code: int) -> str:
     return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"
 
 
-def _first(detail: Any, path: str = "") -> tuple[str, Any]:
-    """The first field with an error, such as ``messages[1].content``, and its sentence."""
+def _find_first(detail: Any, path: str = "") -> tuple[str, Any]:
+    """Return the first wrong field, such as ``messages[1].content``, and its message."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        # Refusals of a list's members come by position.
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)
-        return _first(inner, path if name == "non_field_errors" else path + step)
+        return _find_first(inner, path if name == "non_field_errors" else path + step)
     if isinstance(detail, list):
         position = next(at for at, inner in enumerate(detail) if inner)
         inner = detail[position]
-        return _first(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
+        return _find_first(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
     return path, detail
-
-
-# Models --------------------------------------------------------------------------------------------------------------
 
 
 class ModelSerializer(serializers.Serializer[Any]):
@@ -139,15 +130,16 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def models_for(user: AnyUser) -> list[dict[str, Any]]:
-    """The model for all documents, one for each collection in service that the user may read, each of these again with
-    every language model that the user may choose, and the site's embedder.
+    """Return models for all documents and for each readable collection, and the embedder.
+
+    Each but the embedder is repeated with every language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
-    each = [_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
+    each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
     first = min((one["created"] for one in each), default=0)
-    asked = [_model(ALL, _("All documents"), first), *each]
+    asked = [_describe_model(ALL, _("All documents"), first), *each]
     chosen = [
-        _model(f"{one['id']}@{name}", f"{one['name']} ({name})", one["created"])
+        _describe_model(f"{one['id']}@{name}", f"{one['name']} ({name})", one["created"])
         for name in choosable_models(user)
         for one in asked
     ]
@@ -155,11 +147,11 @@ def models_for(user: AnyUser) -> list[dict[str, Any]]:
 
 
 def embedding_model() -> dict[str, Any]:
-    """The embedder's id. It names the vector space: vectors of different ids cannot be compared."""
-    return _model(embedder_choice.embedder().name, _("Embeddings"))
+    """Return the embedder; vectors of different ids cannot be compared."""
+    return _describe_model(embedder_choice.embedder().name, _("Embeddings"))
 
 
-def _model(name: str, title: str, created: int = 0) -> dict[str, Any]:
+def _describe_model(name: str, title: str, created: int = 0) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created, "owned_by": ALL, "name": title}
 
 
@@ -168,7 +160,7 @@ class ModelsView(OpenAIView):
 
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
-        """All documents as one model, each collection that the caller may ask, and the embedder."""
+        """List all documents as one model, each collection that the caller may ask, and the embedder."""
         return Response({"object": "list", "data": models_for(request.user)})
 
 
@@ -177,19 +169,16 @@ class ModelView(OpenAIView):
 
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:
-        """One model of the list."""
+        """Return one model of the list."""
         known = {each["id"]: each for each in models_for(request.user)}
         if model not in known:
             raise ModelNotFound(model)
         return Response(known[model])
 
 
-# Embeddings ----------------------------------------------------------------------------------------------------------
-
-
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 class TextsField(serializers.Field[list[str], Any, Any, Any]):
-    """One text or several, each short enough for the embedder to read as a whole."""
+    """One text or several, each short enough for the embedder."""
 
     def to_internal_value(self, data: Any) -> list[str]:
         texts = [data] if isinstance(data, str) else data
@@ -238,7 +227,7 @@ class EmbeddingsView(OpenAIView):
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer
     )
     def post(self, request: Request) -> Response:
-        """Unit vectors of texts, by the embedder that the site searches with, and with its prompt for what they are."""
+        """Return unit vectors of texts by the embedder of the site's search, with its prompt for them."""
         body = EmbeddingRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data
@@ -265,7 +254,7 @@ class EmbeddingsView(OpenAIView):
 
 @extend_schema(exclude=True)
 class NotOfferedView(OpenAIView):
-    """The rest of OpenAI's protocol, refused in a form that its clients can show."""
+    """Rejects the rest of OpenAI's protocol."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(

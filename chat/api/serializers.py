@@ -1,4 +1,4 @@
-"""Request and response fields of the API: answers as chat.streaming.payloads builds them."""
+"""Request and response fields of the API."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ LONGEST_COMMENT = 2000
 FEEDBACK_FIELDS = ("helpful", "reason", "comment", "created_at", "updated_at")
 
 
-# How an answer's passages were found: by a method of the search, or by a curator.
 ANSWERED_BY = [*map(str, SearchMethod), APPROVED]
 
 
 class AskRequestSerializer(KnownFieldsOnly):
-    # How long a question may be is for chat.streaming.asking to say, in its own words.
     question = TextField(error_messages={"blank": "Please type a question."})
     conversation = serializers.UUIDField(required=False, allow_null=True, help_text="To go on with an earlier one.")
     collection = TextField(
@@ -55,7 +53,7 @@ class CitedDocumentSerializer(serializers.Serializer[Any]):
 
 
 class PlaceSerializer(serializers.Serializer[Any]):
-    """A place of a document: ``quote`` is its text from ``start`` to ``end``."""
+    """A place in a document: ``quote`` is its text from ``start`` to ``end``."""
 
     collection = serializers.CharField(help_text="The name of the document's collection.")
     document = CitedDocumentSerializer()
@@ -69,7 +67,7 @@ class PlaceSerializer(serializers.Serializer[Any]):
 
 
 class AlternativeSerializer(PlaceSerializer):
-    """A further passage. ``text`` is its part that a reader needs, ``quote`` the words closest to the question."""
+    """Another passage. ``text`` is the part for readers, ``quote`` the words closest to the question."""
 
     url = serializers.CharField(help_text="The address of the passage on this site.")
     text = serializers.CharField(help_text="Markdown.")
@@ -219,13 +217,8 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
         return saved_answers_as_json(answers, self.context["request"].user)
 
 
-# Answers as JSON ------------------------------------------------------------------------------------------------------
-
-
 def saved_answers_as_json(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, Any]]:
-    """The answers with their question, their state, and their asker's feedback. If ``user`` may no longer read an
-    answer, only its question and state.
-    """
+    """Return the answers as JSON; withheld ones only with question and status."""
     listed = list(answers)
     withheld = rights.withheld_from(user, listed)
     return [_saved_as_json(answer, is_withheld=answer.pk in withheld) for answer in listed]

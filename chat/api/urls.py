@@ -26,7 +26,7 @@ _OPENAI = {
     "embeddings": (EmbeddingsView, "embeddings"),
 }
 openai_urlpatterns = [
-    # OpenAI's protocol has no closing slashes; some clients add them.
+    # Some clients add a closing slash.
     *(path(f"{route}/", view.as_view(schema=None), name=name) for route, (view, name) in _OPENAI.items()),
     *(path(route, view.as_view(), name=name) for route, (view, name) in _OPENAI.items()),
     path("<path:rest>", NotOfferedView.as_view(), name="not_offered"),

@@ -1,4 +1,4 @@
-"""The earlier questions and answers of a conversation."""
+"""Reads earlier turns of a conversation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from chat.models import Answer
 from retrieval.models import Document
 from retrieval.types import Turn
 
-# A follow-up refers to what was just said; older turns would cost a model's attention and name the wrong things.
+# Older turns would distract a model.
 REMEMBERED_TURNS = 3
 
 
 def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
-    """The last answered questions of the answer's conversation, with their answers, oldest first.
+    """Return the conversation's last turns, oldest first, or the question's own history.
 
-    A refusal counts as an empty answer: its question still gives the subject. So does an answer that the asker may no
-    longer read. If the question came with its own history, that is used instead.
+    Refusals and unreadable answers count as empty answers: their questions give the subject.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -25,15 +24,13 @@ def list_turns_before(answer: Answer) -> tuple[Turn, ...]:
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
-        else Turn(turn.question, turn.text, *_cited_places(turn), dialogue=_dialogue(turn, answer))
+        else Turn(turn.question, turn.text, *_find_cited_places(turn), dialogue=_find_dialogue(turn, answer))
         for turn in reversed(earlier)
     )
 
 
-def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
-    """The messages that a model got in that turn, if the same collection is searched and no document was deleted or
-    read again since.
-    """
+def _find_dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
+    """Return the model's messages, unless the collection or a document has changed."""
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)
@@ -41,9 +38,8 @@ def _dialogue(turn: Answer, answer: Answer) -> tuple[dict[str, str], ...]:
     return tuple(turn.dialogue) if unchanged == len(documents) else ()
 
 
-def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The documents (ids) and collections (slugs) of the sources that the answer's text cites."""
-    # A stopped answer was not checked, so it has markers and no citations.
+def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    # A stopped answer has markers but no citations.
     named = {cited.marker for cited in answer.citations.all()} or {each.number for each in find_markers(answer.text)}
     cited = [source["document"] for source in answer.sources if source["marker"] in named]
     documents = dict.fromkeys(document["id"] for document in cited)
@@ -52,11 +48,10 @@ def _cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def fill_in_behind(answer: Answer) -> None:
-    """Note the collections and documents that the answer may be based on: those it quotes, and those whose content it
-    may repeat.
+    """Store the collections and documents that the answer quotes or may repeat.
 
-    A question that was rewritten from earlier answers, or sent to a model with them, may repeat their content. A
-    suggested question may contain words of any document searched.
+    Rewritten questions and models may repeat earlier answers. Suggested questions may contain words of any searched
+    document.
     """
     documents = rights.documents_of(answer.quoted_places)
     collections = rights.collections_of(documents)
@@ -70,7 +65,7 @@ def fill_in_behind(answer: Answer) -> None:
 
 
 def behind_earlier(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """The collections and documents behind the earlier answers that this one may repeat."""
+    """Return the collections and documents of earlier answers that this answer may repeat."""
     if answer.history is not None:
         return frozenset(), frozenset()
     telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS) if not earlier.refused]

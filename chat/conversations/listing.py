@@ -1,4 +1,4 @@
-"""A person's own conversations as a list: searched by words, newest first, grouped by age."""
+"""Lists a user's conversations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_WORD = 100
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Conversations under headings. ``more`` is how many to ask for next, 0 when all are shown."""
+    """Conversations under headings; ``more`` is the next limit, or 0."""
 
     groups: tuple[tuple[str, tuple[Conversation, ...]], ...]
     count: int
@@ -31,20 +31,15 @@ class Listing:
 
 
 def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE) -> Listing:
-    """The newest ``limit`` conversations with all the words of ``wanted``, as far as ``user`` may read them."""
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(mentioning(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
-    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _age_of))
+    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _name_age))
     return Listing(groups, len(newest[:limit]), more, wanted)
 
 
 def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
-    """The conversations with every word of ``wanted`` in their title, a question or an answer; all of them without
-    words.
-
-    The words of an answer that ``user`` may no longer read are not searched.
-    """
+    """Return the conversations with every word in their title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
     if words and (closed := rights.is_closed_to(user)) is not None:
@@ -56,7 +51,6 @@ def mentioning(conversations: ConversationQuerySet, user: AnyUser, wanted: str) 
     return conversations
 
 
-def _age_of(conversation: Conversation) -> str:
-    """The heading under which it is listed."""
+def _name_age(conversation: Conversation) -> str:
     days = (timezone.localdate() - timezone.localdate(conversation.updated_at)).days
     return _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")

@@ -1,4 +1,4 @@
-"""Deletes old conversations, and removes what is stored of deleted documents beside earlier answers."""
+"""Deletes old conversations, and stored content of deleted documents."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ from retrieval.models import Document
 
 CONVERSATIONS_A_STEP = 200
 
-# Traces of earlier releases hold the beginnings of passages, of other documents than the answer's sources too.
+# Traces of earlier releases contain beginnings of passages.
 _FORGET_BEGINNINGS = "UPDATE chat_answer SET trace = trace - 'passages' WHERE created_at >= %s AND trace ? 'passages'"
 
 
 def delete_old_conversations() -> int:
-    """Delete conversations without a question for CONVERSATION_DAYS, with everything that belongs to their answers.
-
-    Returns how many.
-    """
     if settings.CONVERSATION_DAYS <= 0:
         return 0
     deleted = 0
@@ -42,11 +38,9 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Remove what is stored of deleted documents beside the answers that use them: the answers' streams, and what a
-    model was told.
+    """Remove content of deleted documents from event streams and models' messages.
 
-    Such an answer is not reused for another question. Returns how many answers were changed. The text and quotations of
-    an answer stay: they are part of its asker's conversation.
+    Such an answer is not reused. Its text and quotations stay part of the asker's conversation.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -1,6 +1,6 @@
-"""The conversations and answers that a user or a request may read or change now.
+"""Decides who may read conversations and answers.
 
-An answer is read with the rights at the time of reading, not at the time of asking.
+The rights at the time of reading count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from retrieval.rights.reasons import Reason, why_document
 from retrieval.rights.search_filters import narrowing_key, readers_in
 from retrieval.types import Reader
 
-# In the place of a collection that is not known any more. Nobody may read it.
+# The collection of a deleted document, which no user may read.
 UNKNOWN_COLLECTION = 0
 
 
@@ -35,14 +35,10 @@ def withheld_message() -> str:
 
 
 def may_read_all(user: AnyUser) -> bool:
-    """Whether ``user`` may read everybody's answers, if they may read their documents: staff with the permission for
-    it.
-    """
     return is_staff_with(user, "chat.view_answer")
 
 
 def may_act_on_all(user: AnyUser) -> bool:
-    """Whether ``user`` may stop the answers of others: staff with the permission to change answers."""
     return is_staff_with(user, "chat.change_answer")
 
 
@@ -52,10 +48,9 @@ def readable_collections(user: AnyUser) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a user may read at one moment.
+    """A user's rights at one moment.
 
-    ``reads_all`` is for users who may read other people's answers. ``reads_deleted`` is for those of them who may read
-    all collections: only they read answers based on deleted collections, whose rights are no longer known.
+    ``reads_all``: other users' answers. ``reads_deleted``: also answers of deleted collections, whose rights are lost.
     """
 
     collections: frozenset[int]
@@ -67,7 +62,7 @@ class Rights:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def hide(self, documents: Iterable[int]) -> frozenset[int]:
-        """Those of the existing documents that may not be read, because access was narrowed or they were moved."""
+        """Return the existing documents that may not be read."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -86,18 +81,13 @@ def rights_of(user: AnyUser) -> Rights:
 
 
 def collections_of(documents: Iterable[int]) -> frozenset[int]:
-    """The present collections of the documents; UNKNOWN_COLLECTION stands for that of a deleted one."""
     wanted = set(documents)
     found = dict(Document.objects.filter(pk__in=wanted).order_by().values_list("pk", "collection")) if wanted else {}
     return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
 
 
 def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Ids of the answers whose text is based on a collection or a document that ``user`` may not read.
-
-    Answers from a deleted collection can be read only by users who may read all answers. Needs a few queries for any
-    number of answers.
-    """
+    """Return the ids of answers based on unreadable collections or documents, in a few queries."""
     listed = list(answers)
     if not listed:
         return frozenset()
@@ -118,7 +108,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """The narrowed documents that ``user`` may see, among those whose words suggested questions may contain."""
+    """Hash the restricted documents whose words suggested questions may contain."""
     behind = frozenset(collections)
     return narrowing_key(behind, readers_in(behind, user))
 
@@ -132,7 +122,6 @@ def documents_behind(answer: Answer) -> frozenset[int]:
 
 
 def why_answer(user: AnyUser, answer: Answer) -> Reason:
-    """Whether ``user`` may read the answer in its conversation, and by which rule."""
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
         whose = owner or _("a visitor")
@@ -155,10 +144,9 @@ def why_answer(user: AnyUser, answer: Answer) -> Reason:
 
 
 def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
-    """An SQL condition: the answer at ``path`` is based on something that ``user`` may not read now; None if all are
-    open.
+    """Return an SQL condition for answers that ``user`` may not read; None if all may be read.
 
-    If ``user`` may see other people's answers, their questions are hidden too.
+    Answers with suggested questions count as unreadable if documents are hidden from ``user``.
     """
     rights = rights_of(user)
     if rights.reads_deleted and not rights.readers:
@@ -177,13 +165,13 @@ def is_closed_to(user: AnyUser, path: str = "") -> Q | None:
 
 
 def open_to(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-    """Anybody's answers that ``user``, who may see other people's, may read now."""
+    """Return the readable answers by any user."""
     closed = is_closed_to(user)
     return answers if closed is None else answers.exclude(closed)
 
 
 def conversations_open_to(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Anybody's conversations of which ``user`` may read all answers now."""
+    """Return the conversations of which ``user`` may read all answers."""
     closed = is_closed_to(user)
     if closed is None:
         return conversations
@@ -191,8 +179,6 @@ def conversations_open_to(user: AnyUser, conversations: QuerySet[Conversation]) 
 
 
 class _IsAmong(Func):
-    """An SQL condition: a value is in an array."""
-
     arg_joiner = " = ANY ("
     template = "(%(expressions)s))"
     output_field = BooleanField()
@@ -202,7 +188,6 @@ VISITOR_KEY = "visitor"
 
 
 def visitor_of(request: HttpRequest) -> str:
-    """An id for the browser of someone who is not signed in, kept in the session."""
     session = request.session
     if VISITOR_KEY not in session:
         session[VISITOR_KEY] = uuid.uuid4().hex
@@ -210,15 +195,12 @@ def visitor_of(request: HttpRequest) -> str:
 
 
 def own_conversations(request: HttpRequest) -> ConversationQuerySet:
-    """The conversations of the user, or of the visitor's browser.
-
-    Only asking gives a browser an id, so that looking around leaves no session behind.
-    """
+    """Return the caller's conversations; mere reading creates no session."""
     return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 
 def conversations_of_nobody() -> ConversationQuerySet:
-    """Conversations of programs without an account or cookies, which reach them by their ids."""
+    """Return conversations of callers without account or cookies, who find them by id."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -235,14 +217,11 @@ def answers_of_nobody() -> QuerySet[Answer]:
 
 
 def stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """The caller's own answers; with the permission to change answers, anybody's."""
     return Answer.objects.all() if may_act_on_all(request.user) else own_answers(request)
 
 
 def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """Answers of the caller's own conversations. Staff with the permission to view answers may also read those of
-    others, if they may read their documents.
-    """
+    """Return the caller's answers, and with permission all readable ones."""
     if not may_read_all(request.user):
         return own_answers(request)
     closed = is_closed_to(request.user)
@@ -252,8 +231,9 @@ def readable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """An answer that the caller may read; with ``of_nobody`` also one of a program without an account. Reading another
-    person's answer is recorded in the audit log. Raises: Http404.
+    """Return a readable answer, with ``of_nobody`` also an unowned one.
+
+    Reading another user's answer is audited. Raises: Http404.
     """
     answers = readable_answers(request)
     if of_nobody:

@@ -1,4 +1,4 @@
-"""Shared conversations: a link shows the chosen part, as far as the reader may read the documents."""
+"""Shares conversations by a link."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ def share(
     audience: str = Conversation.ShareAudience.LINK,
     answer: Answer | None = None,
 ) -> uuid.UUID:
-    """The token of the conversation's link, which shows the chosen part from now on. An existing link is kept.
-
-    ``answer`` is the shared answer with the scope ANSWER.
-    """
+    """Share part of a conversation, and return its link's token, old or new."""
     Conversation.objects.filter(pk=conversation.pk, share_token=None).update(share_token=uuid.uuid4())
     Conversation.objects.filter(pk=conversation.pk).update(
         shared_at=timezone.now(),
@@ -40,15 +37,13 @@ def share(
 
 
 def stop_sharing(conversation: Conversation) -> None:
-    """Disable the link for good: sharing again creates another one."""
+    """Disable the link; sharing again creates another."""
     conversation.share_token = conversation.shared_at = conversation.shared_answer = None
     conversation.save(update_fields=["share_token", "shared_at", "shared_answer"])
 
 
 def shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
-    """The conversation that the link opens for ``user``; None if its owner does not share it, or shares
-    it with others.
-    """
+    """Return the conversation that the link opens for ``user``, or None."""
     conversation = Conversation.objects.select_related("collection").filter(share_token=token).first()
     if conversation is None:
         return None
@@ -60,7 +55,6 @@ def shared_conversation(token: uuid.UUID, user: AnyUser) -> Conversation | None:
 
 
 def is_shared(conversation: Conversation, answer: Answer) -> bool:
-    """Whether the conversation's link shows this answer."""
     match conversation.share_scope:
         case Conversation.ShareScope.FOLLOWING:
             return True
@@ -70,10 +64,9 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
 
 
 def withheld_from(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Ids of the answers based on a document that ``user`` may not read, or that was deleted.
+    """Return the ids of answers with an unreadable or deleted document.
 
-    All sources and near places of an answer count, not only the cited ones: their passages are shown with it, and a
-    model has read them. So do those of earlier answers whose content it may repeat.
+    All sources count, not only cited ones: they are shown, and a model has read them.
     """
     listed = list(answers)
     behind = {answer.pk: rights.documents_behind(answer) for answer in listed}

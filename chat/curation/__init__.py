@@ -1,1 +1,1 @@
-"""What curators do about answers."""
+"""Approved answers and corrections by curators."""

@@ -1,4 +1,4 @@
-"""Approved answers in the admin, and the form that they share with the page for mending an answer."""
+"""The admin page and form of approved answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that can be cited, with its marker in the text."""
+    """A passage that can be cited, with its marker."""
 
     marker: int
     passage: Passage
@@ -73,8 +73,9 @@ class OfferedPassage:
 def find_offers(
     user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
-    """The passages that are already ``cited``, given as markers and chunks, and those closest to the question, as far
-    as the user may read them; and the reason if the question cannot be searched.
+    """Return readable passages to cite, and an error message if the search fails.
+
+    ``cited`` passages (markers and chunk ids) come first.
     """
     known = [pk for _marker, pk in cited]
     readable = set(
@@ -95,16 +96,13 @@ def find_offers(
 
 
 def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
-    """Markers and chunks from a form's values; other values are ignored."""
+    """Parse markers and chunk ids from a form."""
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """An approved answer with its passages. ``offers`` are the passages to choose from.
-
-    With ``finding`` nothing is validated: the curator is searching for other passages.
-    """
+    """An approved answer with its passages; not validated while ``finding`` passages."""
 
     wordings = forms.CharField(
         label=_("Other wordings"),
@@ -164,7 +162,6 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         return cleaned
 
     def keep(self, approved: ApprovedAnswer) -> None:
-        """Save what belongs to the approved answer, which has a row now."""
         if approved.state == ApprovedAnswer.State.APPROVED:
             approval.approve(approved, self.user)
         chunks = {offer.value: offer for offer in self.offers}
@@ -182,8 +179,6 @@ class FlaggedFilter(ConditionFilter):
 
 @admin.register(ApprovedAnswer)
 class ApprovedAnswerAdmin(CuratedAdmin):
-    """Answers of the collections that the user may curate."""
-
     form = ApprovedAnswerForm
     list_display = ["question", "standing", "collection", "owner", "expires_on", "approved_by", "approved_at"]
     list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
@@ -218,7 +213,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
         class BoundForm(made):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **options: Any) -> None:
-                cited = read_values(request.POST.getlist("passages")) if request.POST else _cited(obj)
+                cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited(obj)
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
                 offers, _trouble = find_offers(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
@@ -232,8 +227,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
         form.keep(obj)
 
 
-def _cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
-    """The passages that now contain the cited words, with their markers."""
+def _find_cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
     found = []
     for source in approved.sources.all() if approved is not None else ():
         at = locate(source)

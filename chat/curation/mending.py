@@ -1,4 +1,4 @@
-"""The page on which a curator mends an answer: the possible corrections, and the answer that results."""
+"""The admin page for correcting an answer."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ from retrieval.rights.search_filters import filters_for
 from retrieval.search.search_places import place_to_search
 from retrieval.text.questions import normalize
 
-# As many as a passage's own page allows.
 MOST_QUESTIONS = 5
 
 
 class MendingAdmin(PageAdmin):
-    """The page for mending an answer, beside the answer's own page."""
+    """Adds a correction page to answers."""
 
     def get_urls(self) -> list[URLPattern]:
         page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
@@ -55,8 +54,8 @@ class MendingAdmin(PageAdmin):
         user, doing, question = request.user, request.POST.get("action", ""), answer.standing_alone
         collection = answer.collection.slug if answer.collection is not None else ""
         wanted = request.GET.get("find", "").strip()
-        offers, trouble = find_offers(user, wanted or question, _cited_chunks(answer), collection)
-        forms = {way: self._form(request, answer, offers, way) for way in ("approve", "scope")}
+        offers, trouble = find_offers(user, wanted or question, _find_cited_chunks(answer), collection)
+        forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
         if doing in forms:
             if not user.has_perm("chat.add_approvedanswer"):
@@ -80,7 +79,7 @@ class MendingAdmin(PageAdmin):
         context = {
             "original": answer,
             "question": question,
-            "before": _shown(answer, answer.citations.all()),
+            "before": _build_shown(answer, answer.citations.all()),
             "again": ask_again(user, question, collection) if doing == "ask" else None,
             "offers": offers,
             "trouble": trouble,
@@ -90,21 +89,21 @@ class MendingAdmin(PageAdmin):
             "may_approve": user.has_perm("chat.add_approvedanswer"),
             "may_give": user.has_perm("retrieval.change_chunk"),
             "may_upload": user.has_perm("retrieval.add_document"),
-            "documents": _documents(user, offers),
+            "documents": _list_documents(user, offers),
             "collections": Collection.objects.curated_by(user).in_service(),
             "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
-            "near_approved": _near_approved(user, question),
+            "near_approved": _find_near_approved(user, question),
         }
         return self.render_page(request, "answer/mend", _("Mend this answer"), context)
 
-    def _form(
+    def _build_form(
         self, request: HttpRequest, answer: Answer, offers: Sequence[OfferedPassage], way: str
     ) -> ApprovedAnswerForm:
         is_scope = way == "scope"
         collections = Collection.objects.curated_by(request.user).in_service()
         of_passages = [offer.passage.collection for offer in offers]
         first = answer.collection or collections.filter(slug__in=of_passages[:1]).first()
-        cited = [] if answer.refused else _cited_chunks(answer)
+        cited = [] if answer.refused else _find_cited_chunks(answer)
         initial = {
             "question": answer.standing_alone,
             "text": "" if answer.refused else answer.text,
@@ -123,16 +122,12 @@ class MendingAdmin(PageAdmin):
                 data["owner"] = str(request.user.pk)
         form = ApprovedAnswerForm(data, initial=initial, user=request.user, offers=offers, auto_id=f"{way}_%s")
         if is_scope:
-            # It cites nothing.
             form.fields["text"].help_text = ""
         return form
 
 
 def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Give the passage the question and take it from other passages; returns why not, empty on success.
-
-    Raises: PermissionDenied if the user may not change passages.
-    """
+    """Move the question to the passage; return an error message or "". Raises: PermissionDenied."""
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied
     chunks = Chunk.objects.filter(
@@ -145,19 +140,19 @@ def give(user: AnyUser, chunk_id: str, question: str) -> str:
     try:
         with changing(*{each.collection_id for each in [chunk, *had_it]}):
             for other in had_it:
-                rewrite_questions(other, _without(question, other))
-            rewrite_questions(chunk, [question, *_without(question, chunk)][:MOST_QUESTIONS])
+                rewrite_questions(other, _remove_question(question, other))
+            rewrite_questions(chunk, [question, *_remove_question(question, chunk)][:MOST_QUESTIONS])
     except DocumentRejected as error:
         return str(error)
     return ""
 
 
-def _without(question: str, chunk: Chunk) -> list[str]:
+def _remove_question(question: str, chunk: Chunk) -> list[str]:
     return [each for each in chunk.canonical_questions if normalize(each) != normalize(question)]
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Have an approved answer given to this question as well. Raises: PermissionDenied, Http404."""
+    """Add a wording to an approved answer. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))
@@ -167,15 +162,12 @@ def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
     save_wordings(approved, [*approved.questions.values_list("text", flat=True), question])
 
 
-def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
-    """An answer, or its failure, as readers get it."""
+def _build_shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]:
     approval = approval_of(answer.approved)
-    # A refusal and an approved answer need no passage.
     needs_passage = citations and not answer.refused and not answer.approved_id
     return {
         "answer": answer,
         "text": answer_html(answer.text, ()) if answer.text else answer.error,
-        # Each place once.
         "cited": list({cited.href: cited for cited in map(build_cited, citations)}.values()),
         "alternatives": result_cards(answer.alternatives),
         "approved": approved_line(approval.by, approval.on) if approval else "",
@@ -184,12 +176,12 @@ def _shown(answer: Answer, citations: Sequence[Citation] = ()) -> dict[str, Any]
 
 
 def ask_again(user: AnyUser, question: str, collection: str) -> dict[str, Any]:
-    """The site's answer to the user now; nothing is saved."""
+    """Answer the question for the user without saving."""
     try:
         with place_to_search(), deadline.limit(settings.QUESTION_SECONDS):
-            return _shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
+            return _build_shown(*async_to_sync(_ask)(question, filters_for(user, collection)))
     except RagsiteError as error:
-        return _shown(Answer(error=str(error)))
+        return _build_shown(Answer(error=str(error)))
 
 
 async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]:
@@ -205,8 +197,7 @@ async def _ask(question: str, filters: Any) -> tuple[Answer, Sequence[Citation]]
     return Answer(error=_("The answer broke off.")), ()
 
 
-def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
-    """The answer's markers with the passages they cite, as far as these exist."""
+def _find_cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     found: dict[int, int] = {}
     for citation in answer.citations.all():
         if citation.chunk_id is not None:
@@ -214,8 +205,7 @@ def _cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
-    """Addresses and titles of the passages' documents that the user may open in the admin."""
+def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
     if not user.has_perm("retrieval.view_document"):
         return []
     curated = set(Collection.objects.curated_by(user).values_list("slug", flat=True))
@@ -227,8 +217,8 @@ def _documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[st
     return [(reverse("admin:retrieval_document_change", args=[pk]), title) for pk, title in named.items()]
 
 
-def _near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
-    """Approved answers to similar questions: the question may only be another wording."""
+def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
+    """Return approved answers to similar questions."""
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

@@ -1,1 +1,1 @@
-"""The debug panel, which explains an answer from its saved trace."""
+"""The debug panel of an answer."""

@@ -1,4 +1,4 @@
-"""The candidates of a saved search as rows of a table, each with an excerpt of its passage."""
+"""Table rows of a search's candidates."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from retrieval.search.trace import SearchTrace
 from retrieval.types import Candidate, Passage, Retriever, RetrieverScore
 
 FRAGMENT_CHARACTERS = 300
-# An excerpt begins this many characters before its first match.
+# Characters before an excerpt's first match.
 LEAD_CHARACTERS = 40
 
 
 def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
-    """Return HTML of the text around the first matching span, or of its beginning if no span matches.
+    """Return HTML of the text around the first matching span, or of its beginning.
 
-    ``spans`` are offsets ``[start, end)`` in the text in any order, and are marked. "…" replaces omitted text. An empty
-    text gives an empty result.
+    ``spans`` are offsets ``[start, end)`` in any order.
     """
     matches = sorted(span for span in spans if 0 <= span[0] < span[1] <= len(text))
     start = max(0, matches[0][0] - LEAD_CHARACTERS) if matches else 0
@@ -43,7 +42,7 @@ def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """The current passage of a candidate, with HTML of the words around the matches."""
+    """A candidate's current passage."""
 
     passage: Passage
     snippet: SafeString
@@ -59,10 +58,10 @@ class ShownPassage:
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
-    """A retriever's rank and score of a candidate, with the bar of its contribution.
+    """A retriever's score of a candidate, with its bar.
 
-    ``start`` and ``width`` of the bar are percentages. A bar begins in the middle (50), and extends to the right if the
-    contribution is positive, else to the left. ``largest`` is the contribution whose bar fills a half.
+    ``start`` and ``width`` are percentages from the middle (50): positive contributions to the right. ``largest`` fills
+    a half.
     """
 
     score: RetrieverScore
@@ -81,9 +80,8 @@ class ScoreBar:
 class CandidateRow:
     """A row of the table of candidates.
 
-    ``shown`` is None if the passage was deleted, or if the viewer may not read it. ``added_parts`` are the parts of the
-    score that have no column, which are the bonus and the boosts; ``added`` is their sum. ``moved`` is the number of
-    places by which the reranker raised the candidate, and is negative if it lowered it.
+    ``shown`` is None for unreadable passages. ``added_parts`` are the bonus and the boosts. ``moved`` is the number of
+    places gained by reranking.
     """
 
     candidate: Candidate
@@ -96,10 +94,9 @@ class CandidateRow:
 
 
 def candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
-    """Return a row for each candidate of a trace.
+    """Return a row for each candidate: kept ones by rank, then dropped ones by score.
 
-    Kept candidates come first, by rank. Dropped ones follow by score, with ties by chunk id. ``shown`` contains the
-    passages that the viewer may read, by chunk id.
+    ``shown`` are the readable passages by chunk id.
     """
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0

@@ -1,4 +1,4 @@
-"""The checked sentences of an answer, each with the passage that supports it best."""
+"""Checked sentences of an answer with their best passages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ PASSAGE_CHARACTERS = 220
 
 
 def sentences_of(answer: Answer) -> tuple[dict[str, Any], ...]:
-    """Return the checked sentences in the order of the answer; empty if no sentence was checked.
-
-    Each one is its stored object with its ``text``, its ``reasons`` in words, and the ``passage`` that supports it best
-    with its ``href``.
-    """
+    """Return the stored sentences with text, reasons, best passage and link."""
     sources = {source["marker"]: source for source in answer.sources}
-    return tuple(_sentence(answer.text, statement, sources) for statement in answer.statements)
+    return tuple(_describe_sentence(answer.text, statement, sources) for statement in answer.statements)
 
 
-def _sentence(text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def _describe_sentence(
+    text: str, statement: Mapping[str, Any], sources: Mapping[int, Mapping[str, Any]]
+) -> dict[str, Any]:
     best = statement.get("best") or {}
     source = sources.get(best.get("marker", 0))
     passage = href = ""

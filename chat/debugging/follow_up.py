@@ -1,4 +1,4 @@
-"""Links from an answer to its trace and to the documents it came from, for correcting it."""
+"""Finds the documents behind an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class DocumentBehind:
-    """A document behind an answer: cited by it, or only among its sources."""
+    """A document that is cited, or only a source."""
 
     id: int
     title: str
@@ -29,13 +29,10 @@ class DocumentBehind:
 
 
 def documents_behind(answers: Iterable[Answer]) -> dict[UUID, list[DocumentBehind]]:
-    """For each answer the documents it cites, in their order, then up to three others among its sources.
-
-    Deleted documents are left out. Needs two queries for any number of answers.
-    """
+    """Return the documents of each answer: cited ones, then up to three others. Two queries."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
-    # By answer and document: whether it is cited.
+    # Maps answers to documents and whether they are cited.
     behind: dict[UUID, dict[int, bool]] = {}
     for answer in listed:
         cited = dict.fromkeys((each.document_id for each in answer.citations.all() if each.document_id), True)

@@ -1,4 +1,4 @@
-"""The hits of a search, with their use in an answer that quotes them."""
+"""The hits of an extractive answer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ QUOTE_CHARACTERS = 220
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
-    """A hit of a search, and the place where the reader sees it.
-
-    ``shown`` is "answer" if the answer quotes the hit, "card" if a card beside the answer shows it, else empty.
-    ``card`` is the number of the card from 1, or 0. ``quote`` is the text that the answer or the card quotes.
-    """
+    """A hit, shown in the "answer", on a "card" or not ("")."""
 
     rank: int
     score: float
@@ -36,10 +32,9 @@ class HitRow:
 
 
 def result_rows(answer: Answer, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of a quoted answer or of a refusal, best first.
+    """Return the hits of an extractive answer or refusal, best first.
 
-    The result is empty if a language model wrote the answer, or if it was computed. ``readable`` limits the hits to
-    passages with these ids; None returns all.
+    Other answers have none. ``readable`` limits the hits by chunk id.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

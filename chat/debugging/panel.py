@@ -1,4 +1,4 @@
-"""The debug panel of an answer: the ranking of its passages, the times of its stages, and the judges' scores."""
+"""The debug panel of an answer."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of the debug panel of one answer.
-
-    ``lexical_matches`` is the number of passages that match the words, or None if they were not counted;
-    ``not_counted`` then contains the reason. ``profile_url`` is the page of the search profile, and ``playground_url``
-    is the playground with this question; both are empty if the viewer may not see search profiles.
-    """
+    """The content of a debug panel; ``lexical_matches`` is None if ``not_counted`` says why."""
 
     trace: AnswerTrace
     search_bars: tuple[Bar, ...]
@@ -56,7 +51,6 @@ class Panel:
 
     @property
     def lead(self) -> float | None:
-        """Return the first score minus the second; None if there are fewer than two results."""
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -69,10 +63,9 @@ class Panel:
 
 
 def panel_of(answer: Answer, viewer: Any) -> Panel | None:
-    """Return the panel as ``viewer`` may see it; None if no search took place.
+    """Return the panel without unreadable passages; None without a search.
 
-    Only users who may read all answers see errors. Passages have their current text, and passages that the viewer may
-    not read are left out.
+    Only users who may read all answers see errors.
     """
     saved = read_trace(answer.trace)
     if saved is None:
@@ -80,9 +73,9 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
     shown = _load_shown(saved, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
     if is_closed_to(viewer) is not None:
-        trace = _open_part(trace, shown)
-    trace = replace(trace, prompt=_open_calls(trace.prompt, viewer))
-    matches, not_counted = _lexical_matches(answer, trace, viewer)
+        trace = _hide_words(trace, shown)
+    trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
+    matches, not_counted = _count_lexical_matches(answer, trace, viewer)
     return Panel(
         trace=trace,
         search_bars=search_bars(trace.timings_ms),
@@ -92,18 +85,14 @@ def panel_of(answer: Answer, viewer: Any) -> Panel | None:
         rows=candidate_rows(trace, shown),
         lexical_matches=matches,
         not_counted=not_counted,
-        profile_url=_profile_url(answer, viewer),
-        playground_url=_playground_url(trace.query, answer, viewer),
+        profile_url=_build_profile_url(answer, viewer),
+        playground_url=_build_playground_url(trace.query, answer, viewer),
         results=result_rows(answer, None if is_closed_to(viewer) is None else shown),
     )
 
 
-def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Return the number of passages that match the words now, and an empty text.
-
-    Only passages that both the asker and the viewer may read are counted. If they cannot be counted, return None and
-    the reason. Only users who may read all answers see the reason of a failed retriever.
-    """
+def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
+    """Count the passages with the words that asker and viewer may read, or return a reason."""
     try:
         asked, seen = answer.filters(), filters_for(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
@@ -119,7 +108,6 @@ def _lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[i
 
 
 def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
-    """Return the candidates' passages that the viewer may read, by chunk id."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in trace.candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
@@ -127,8 +115,8 @@ def _load_shown(trace: AnswerTrace, viewer: Any) -> dict[int, ShownPassage]:
     return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
 
 
-def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Return the trace without words that come, or may come, from passages that are not shown."""
+def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
+    """Hide words that may come from hidden passages."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -140,8 +128,8 @@ def _open_part(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerT
     )
 
 
-def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
-    """Return the prompt's trace without the results of tables that the viewer may not read."""
+def _hide_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
+    """Hide results of unreadable tables."""
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -149,14 +137,14 @@ def _open_calls(prompt: PromptTrace, viewer: Any) -> PromptTrace:
     return replace(prompt, calls=tuple(calls))
 
 
-def _profile_url(answer: Answer, viewer: Any) -> str:
+def _build_profile_url(answer: Answer, viewer: Any) -> str:
     version = answer.profile_version
     if version is None or not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
     return reverse("admin:retrieval_searchprofile_change", args=[version.profile_id])
 
 
-def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
+def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
     if not viewer.is_staff or not viewer.has_perm("retrieval.view_searchprofile"):
         return ""
     parameters = {"question": query, "collection": answer.collection.slug if answer.collection else ""}
@@ -166,13 +154,12 @@ def _playground_url(query: str, answer: Answer, viewer: Any) -> str:
 @require_GET
 @for_visitors
 def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the panel of an answer, as a fragment for htmx and as a whole page otherwise."""
     answer = explainable_answer(request, answer_id)
     context = {
         "panel": panel_of(answer, request.user),
-        # Another user may have asked for the earlier answer, which is then not linked.
+        # Another user's earlier answer is not linked.
         "earlier_answer": readable_answers(request).filter(pk=answer.repeats_id).first() if answer.repeats_id else None,
-        **_scores_context(request, answer),
+        **_build_scores_context(request, answer),
     }
     template = "chat/_debug.html" if request.htmx else "chat/debug.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -181,13 +168,13 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @for_visitors
 def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show the judges' scores so far. The fragment asks again while a score is pending."""
+    """Show the judges' scores; the fragment polls for pending ones."""
     answer = explainable_answer(request, answer_id)
-    return render(request, "chat/_debug_scores.html", _scores_context(request, answer))
+    return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 
 
-def _scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
-    """Return the template's values for the scores of all receivers. A receiver that fails gets a row with its error."""
+def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, Any]:
+    """Return the scores of all receivers; a failing one gets a row with its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -1,7 +1,6 @@
-"""The stages of an answer: their labels, beginnings and durations.
+"""Bars for the stages of an answer.
 
-Durations are measured, and beginnings follow from the order of the work. The stages of a search run one after the
-other; both retrievers run at the same time, within the stage `legs`.
+Starts follow from the order of the work; both retrievers run in parallel, within `legs`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext_lazy
 
-# The panel shows these labels.
 STAGES = {
     "reformulate": gettext_lazy("reformulate"),
     "classify": gettext_lazy("classify and plan"),
@@ -34,7 +32,6 @@ STAGES = {
 
 
 def stage_label(name: str) -> str:
-    """Return the label of a stage. An unknown stage gets its name in the trace, with spaces for underscores."""
     return str(STAGES.get(name, name.replace("_", " ")))
 
 
@@ -44,7 +41,7 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bar of a stage. ``left`` and ``width`` are percentages of the whole time."""
+    """The bar of a stage; ``left`` and ``width`` are percentages."""
 
     name: str
     start_ms: float
@@ -66,7 +63,6 @@ class Bar:
 
 
 def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
-    """Return a bar for each stage of a search, in the order of the work; empty if there are no timings."""
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []
@@ -80,17 +76,14 @@ def search_bars(timings_ms: Mapping[str, float]) -> tuple[Bar, ...]:
 
 
 def answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[Bar, ...]:
-    """Return a bar for each stage of an answer: search, context, wait, write and check.
+    """Return a bar for each measured stage of an answer.
 
-    Stages that the timings do not show are left out. ``timings_ms`` contains the moments `searched`, `first_token`,
-    `written` and `total`, in milliseconds since the beginning of the answer. The search took ``search_ms`` of the time
-    before `searched`, and the context the rest.
+    ``timings_ms`` are moments since the beginning. ``search_ms`` before `searched` is the search, the rest the context.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:
         return ()
     last = "check" if "written" in timings_ms else "answer" if searched is None else "decide"
-    # The values are the moments at which the stages end.
     ends = {
         "search": searched if searched is None or search_ms is None else min(search_ms, searched),
         "context": searched,

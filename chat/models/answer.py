@@ -29,7 +29,7 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# An answer whose writer is silent for this long is closed; a reader who comes earlier begins it again.
+# Silence of a writer after which the sweep closes its answer.
 CLOSED_AFTER = timedelta(minutes=1)
 NEVER_BEGUN_AFTER = timedelta(minutes=10)
 
@@ -39,43 +39,32 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers whose writer is silent for a minute, and those that no process began in ten minutes.
-
-        Some of them are STOPPED: their writer died before it could save their text.
-        """
+        """Return the answers with a silent or missing writer; some are STOPPED without saved text."""
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
 
     def acquire(self, pk: uuid.UUID) -> Answer | None:
-        """Return the answer, leased to the caller, or None if it is finished or a living process writes it.
-
-        The answer is PENDING until its turn comes, without the text of an interrupted attempt.
-        """
+        """Lease the answer, emptied and PENDING; None if it is finished or has a living writer."""
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
         joined = rows.select_related("conversation__owner", "collection", "document__collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
 
     def stop(self, pk: uuid.UUID) -> None:
-        """Mark an unfinished answer as STOPPED.
-
-        The writer of an answer sees it at its next heartbeat. It keeps its lease, so that it can save the text so far.
-        """
+        """Mark an unfinished answer as STOPPED; its writer then saves the text so far."""
         answers = self.filter(pk=pk)
         answers.filter(status=Answer.Status.PENDING).update(status=Answer.Status.STOPPED, completed_at=timezone.now())
         answers.filter(status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)
 
     def fail(self, message: str) -> int:
-        """Mark the answers as FAILED, and return their number."""
         return self.update(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
 
 
 class Answer(Leased):
-    """A question and its answer. The saved status is true whatever happened to the process that worked on it.
+    """A question and its answer.
 
-    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED; an interrupted answer is PENDING again. The web process that
-    writes it has its lease, and ``attempts`` grows when another process begins it again. ``followed_at`` is the last
-    time that a reader in another process followed it.
+    PENDING -> GENERATING -> COMPLETED, STOPPED or FAILED; an interrupted answer is PENDING again. The writing process
+    has the lease, and ``attempts`` counts such processes. ``followed_at`` is the last read from another process.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -88,7 +77,6 @@ class Answer(Leased):
         FAILED = "failed", _("failed")
 
     UNFINISHED = (Status.PENDING, Status.GENERATING)
-    # Answers whose text a later question can refer to.
     REFERABLE = (Status.COMPLETED, Status.STOPPED)
 
     class State(models.TextChoices):
@@ -99,27 +87,26 @@ class Answer(Leased):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="answers")
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
-    # What was searched: a collection, one document of it, or with neither all that the asker might read.
+    # The searched collection or document; all readable ones if both are None.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, related_name="+", verbose_name=_("collection")
     )
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # Asked for; empty: the site's defaults.
+    # The requested search method and language model.
     method = models.CharField(max_length=12)
     model = models.CharField(max_length=200)
-    # Earlier turns, if the client keeps them and not the site.
+    # Earlier turns that the client stores.
     history = models.JSONField(null=True)
-    # Write a new answer, even if the same question was answered before.
     anew = models.BooleanField(default=False)
-    # The collections of the API key that the question came with, by id; None without such a key.
+    # Collections of the question's API key, if it is limited.
     asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField()
-    # The model's text as it wrote it, without thoughts and calls; empty where no model wrote. ``text`` is shown.
+    # The model's text without thoughts and calls; ``text`` is shown.
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
-    # ``alternatives`` are the passages beside the answer or instead of it, ``choices`` the questions that may be meant.
+    # Passages beside or instead of the answer, and suggested questions.
     alternatives: models.JSONField[list[dict[str, Any]]] = models.JSONField(default=list, db_column="near")
     choices: models.JSONField[list[dict[str, str]]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
@@ -127,32 +114,30 @@ class Answer(Leased):
     search_method = models.CharField(_("search method"), max_length=12)
     degraded = models.JSONField(default=list)
     generator = models.CharField(_("written by"), max_length=200)
-    # None where no model was asked.
     prompt_version = models.PositiveSmallIntegerField(null=True)
-    # The chat messages of the model that wrote, its reply the last: a question about the same passages continues them.
+    # The model's messages with its reply, continued by follow-ups.
     dialogue = models.JSONField(default=list, db_default=[])
     usage = models.JSONField(default=dict)
-    # The question as it was searched, where it was rewritten; and joined with the one before it, searched as well.
+    # Both were searched: rewritten, and joined with the previous question.
     completed_question = models.TextField()
     joined_question = models.TextField()
-    # Probability that the documents answer the question, 0 to 1.
+    # Probability of an answer in the documents, 0 to 1.
     confidence = models.FloatField(null=True)
-    # What was computed over the rows of a table; None where no value is stated.
+    # A value computed over a table.
     computed: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
-    # The page shows the rows of this table below the answer. They have the form of the API; None if there is no table.
+    # The table below the answer.
     table: models.JSONField[dict[str, Any] | None] = models.JSONField(null=True)
-    # Each sentence of the answer, checked against its sources.
     statements = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
-    # What the answer depends on, hashed: the same question of the same documents need not be answered twice.
+    # Equal keys have equal answers.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
     sources = models.JSONField(default=list)
-    # All that the text may rest on, by id, those that are deleted included: it is read by who may read all of them.
+    # Everything that the text may use, also if deleted; a reader needs rights to all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
-    # Of questions that are offered: what their asker saw of narrowed documents, one of which may have lent a word.
+    # Hash of restricted documents whose words suggestions may contain.
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms = models.JSONField(default=dict)
@@ -169,11 +154,10 @@ class Answer(Leased):
         verbose_name_plural = _("answers")
         indexes = [
             models.Index(fields=["cache_key", "-created_at"], name="answer_by_cache_key"),
-            # The admin's list of answers, and the values that it can be narrowed to.
             models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
             models.Index(fields=["generator"], name="answer_by_generator"),
             models.Index(fields=["search_method"], name="answer_by_search_method"),
-            # With all that is counted of many answers at once: their rows are wide, and need not be read for it.
+            # Statistics read this index alone, because rows are wide.
             models.Index(
                 fields=["completed_at"],
                 include=[
@@ -188,27 +172,25 @@ class Answer(Leased):
 
     @property
     def quoted_places(self) -> list[dict[str, Any]]:
-        """Return the sources and the alternatives. Only users who may read all their documents may read the answer."""
+        """The passages to which a reader of the answer needs rights."""
         return [*self.sources, *self.alternatives]
 
     @property
     def standing_alone(self) -> str:
-        """The question in a form that can be understood without its conversation."""
+        """The question without its conversation."""
         return self.joined_question or self.completed_question or self.question
 
     @property
     def is_finished(self) -> bool:
         return self.status not in self.UNFINISHED
 
-    # States. ``begin``, ``hand_over`` and ``give_up`` write the row while this process has its lease; ``complete`` and
-    # ``fail`` change the instance, which is saved together with its content.
+    # ``complete`` and ``fail`` only change the instance, which is saved with its content.
 
     def begin(self) -> None:
-        """Set the answer to GENERATING, unless it was stopped while it waited."""
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
 
     def hand_over(self) -> None:
-        """Release the lease, so that the next reader's process begins the answer again at once."""
+        """Release the lease for the next reader's process."""
         unfinished = self.held().filter(status__in=self.UNFINISHED)
         unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
 
@@ -223,7 +205,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without its content. The sweep retries if the database does not answer."""
+        """Store the failure without content; the sweep retries after a database error."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -231,7 +213,7 @@ class Answer(Leased):
 
     @property
     def asker(self) -> AnyUser:
-        """The user who asked, limited by the API key of the question; an anonymous user for a visitor."""
+        """The user who asked, with the limits of the API key."""
         owner = self.conversation.owner
         if owner is None:
             return AnonymousUser()
@@ -240,27 +222,20 @@ class Answer(Leased):
         return owner
 
     def filters(self) -> SearchFilters:
-        """Return the filters of the answer's search: what its asker may read now, in its collection or document.
-
-        Raises: InvalidQuery if the asker may no longer read that collection.
-        """
+        """Return the filters of the answer's search, with the asker's rights now. Raises: InvalidQuery."""
         document = self.document
         collection = self.collection if document is None else document.collection
         documents = () if document is None else tuple(document.list_with_members())
         return filters_for(self.asker, collection.slug if collection else "", documents=documents)
 
     def list_earlier(self, most: int) -> list[Answer]:
-        """Return the last answers before this one, newest first, with their citations.
-
-        In a branch these include the answers before the question that was edited.
-        """
+        """Return at most ``most`` earlier answers, newest first, also from before a branch."""
         found: list[Answer] = []
         at: Answer | None = self
         while at is not None and len(found) < most:
             earlier = Answer.objects.filter(
                 conversation=at.conversation_id, created_at__lt=at.created_at, status__in=self.REFERABLE
             )
-            # Their explanations are long and are not needed here.
             earlier = earlier.defer("trace", "statements", "timings_ms").prefetch_related("citations")
             found += earlier.order_by("-created_at")[: most - len(found)]
             at = at.conversation.branched_from
@@ -269,19 +244,12 @@ class Answer(Leased):
 
 @receiver(pre_delete, sender=Answer)
 def _block_writer(instance: Answer, **_options: Any) -> None:
-    """Keep the answer's writer from storing an event between the deletion of its events and its own.
-
-    The writer locks the answer first. This is a signal, so that it runs however the answer is deleted: alone, with its
-    conversation, with its owner, or with many others.
-    """
+    """Lock the answer, so that its writer stores no more events. A signal covers cascades too."""
     Answer.objects.select_for_update().filter(pk=instance.pk).values_list("pk").first()
 
 
 class Citation(models.Model):
-    """A marker of an answer, ``text[marker_start:marker_end]``, and the words it cites.
-
-    The words are kept, so that a citation can still be read after its document was changed or deleted.
-    """
+    """A marker, ``text[marker_start:marker_end]``, and the words it cites, kept after changes of the document."""
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
     marker = models.PositiveSmallIntegerField()
@@ -297,7 +265,7 @@ class Citation(models.Model):
     end = models.PositiveIntegerField()
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)
-    # Where the words stand in the answer, if it quotes more than them.
+    # The cited words within a longer quotation.
     marked_start = models.PositiveIntegerField(null=True)
     marked_end = models.PositiveIntegerField(null=True)
 
@@ -309,10 +277,9 @@ class Citation(models.Model):
 
 
 class StreamedEvent(models.Model):
-    """An event of an answer's stream, kept until the answer is old, so that a reader who lost the connection can
-    continue.
+    """An event of an answer's stream, stored for readers who reconnect.
 
-    Pings and events for one reader alone are never stored: they have no ``sequence``.
+    Unstored events, such as pings, have no ``sequence``.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="events")
@@ -330,7 +297,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """The id ``attempt-sequence``, both from 1; empty for an event that is not stored."""
+        """``attempt-sequence``, both from 1; empty if not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property
@@ -339,11 +306,9 @@ class StreamedEvent(models.Model):
 
 
 class Feedback(models.Model):
-    """The asker's verdict on an answer; the latest one replaces earlier ones."""
+    """The asker's rating of an answer."""
 
     class Reason(models.TextChoices):
-        """The asker's reason why an answer did not help."""
-
         WRONG = "wrong", _("It is wrong")
         INCOMPLETE = "incomplete", _("Something is missing")
         SOURCES = "sources", _("The sources do not say that")

@@ -15,10 +15,9 @@ from retrieval.models.webhook import Webhook, announce
 
 
 class ApprovedAnswer(models.Model):
-    """An answer that a curator approved. It is given without a search.
+    """An answer that a curator approved, given without a search.
 
-    ``text`` is Markdown and cites its sources as ``[n]``. An answer of the kind `out_of_scope` has no sources: it says
-    that the site does not answer the question.
+    ``text`` is Markdown with ``[n]``. An `out_of_scope` answer has no sources.
     """
 
     class Kind(models.TextChoices):
@@ -31,14 +30,12 @@ class ApprovedAnswer(models.Model):
         WITHDRAWN = "withdrawn", _("withdrawn")
 
     class Flag(models.TextChoices):
-        """Why its owner has to review it."""
-
         GONE = "gone", _("a cited document is gone")
         CHANGED = "changed", _("a cited passage has changed")
         EXPIRED = "expired", _("it has expired")
         UNHELPFUL = "unhelpful", _("a reader found it unhelpful")
 
-    # With one of these it is not given until somebody approves it again.
+    # Readers get no answer with these flags.
     WITHHELD_FLAGS = (Flag.GONE, Flag.CHANGED, Flag.EXPIRED)
 
     question = models.CharField(_("question"), max_length=settings.QUESTION_MAX_CHARACTERS)
@@ -70,12 +67,11 @@ class ApprovedAnswer(models.Model):
 
     @classmethod
     def in_force(cls) -> Q:
-        """A condition: the approved answer is given to readers."""
         unexpired = Q(expires_on=None) | Q(expires_on__gte=timezone.localdate())
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
-        """Flag it, unless it already has a flag that is as serious."""
+        """Set the flag, unless an equally serious one is set."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, Any] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
             with transaction.atomic():
@@ -86,10 +82,9 @@ class ApprovedAnswer(models.Model):
 
 
 class ApprovedQuestion(models.Model):
-    """A wording of an approved answer's question: its own, and others that a curator added.
+    """A wording of an approved answer's question.
 
-    ``normalized`` is compared letter by letter, ``embedding`` (of unit length) by its cosine with vectors of the same
-    ``embedder``; it is None until it is made.
+    ``normalized`` is compared exactly, ``embedding`` (unit length) by cosine within ``embedder``.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="questions")
@@ -106,8 +101,9 @@ class ApprovedQuestion(models.Model):
 
 
 class ApprovedSource(models.Model):
-    """A passage that an approved answer cites as ``[marker]``, identified by its words: each version of a document has
-    new passages. ``text_version`` is the version of the document's text in which the words were last found.
+    """A passage that an approved answer cites, identified by its words in each version.
+
+    ``text_version`` is the version where they were last found.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")

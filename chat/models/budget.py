@@ -12,11 +12,7 @@ from chat.models.language_model import LanguageModel
 
 
 class QuestionBudget(models.Model):
-    """The questions that a person, each member of a group, or everybody may ask in a day, and the tokens and cost that
-    a language model may use for them.
-
-    Without a user or a group it is everybody's. An empty value sets no limit.
-    """
+    """Daily limits for a user, each member of a group, or (without both) all users."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("user")
@@ -76,10 +72,7 @@ class QuestionBudget(models.Model):
 
 
 class QuestionCount(models.Model):
-    """The questions that a user asked on a day, with the model's tokens and its cost in the currency of the prices.
-
-    Counted apart from the answers, because their asker may delete those.
-    """
+    """A user's questions, tokens and cost on a day; answers may be deleted."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     day = models.DateField()

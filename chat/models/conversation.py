@@ -15,10 +15,7 @@ from retrieval.models import Collection, Document
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
-        """The conversations of a signed-in user, or of an anonymous visitor's browser.
-
-        For a user with an API key that is limited to some collections, only those begun with that key.
-        """
+        """Return the conversations of a user or browser; a limited API key sees only its own."""
         if user.is_authenticated:
             own = self.filter(owner=user)
             limits = limits_of(user)
@@ -27,7 +24,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A document that was deleted, kept until it has been removed from the traces of answers."""
+    """A deleted document, until it is removed from traces."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -38,42 +35,35 @@ class DeletedDocument(models.Model):
 
 
 class Conversation(models.Model):
-    """Questions that follow one another. Belongs to a user, or to the browser of an anonymous visitor."""
-
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="conversations")
     visitor = models.CharField(max_length=64, db_index=True)
-    # The public part of the API key that it was begun with.
+    # The public part of the API key that began it.
     key = models.CharField(max_length=16)
-    # What the next question searches, unless it names something else: what the last one did.
+    # Defaults of the next question: collection, model and document.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
-    # The language model that was chosen last; empty: the default of its owner.
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # The answer whose question was edited: what was said before it counts here as well.
+    # The answer whose question was edited; earlier turns count too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):
-        """The part of a conversation that its link shows."""
-
         ANSWER = "answer", _("one answer")
         NOW = "now", _("the conversation so far")
         FOLLOWING = "following", _("the conversation with what follows")
 
     class ShareAudience(models.TextChoices):
-        """Who may open the link."""
-
         LINK = "link", _("anyone with the link")
         SIGNED_IN = "signed_in", _("people who have signed in")
 
-    # In the address for whoever was sent it; without one the conversation is its owner's alone.
+    # Part of the link, if shared.
     share_token = models.UUIDField(null=True, unique=True)
     shared_at = models.DateTimeField(null=True)
     share_scope = models.CharField(max_length=10, choices=ShareScope, default=ShareScope.NOW)
     share_audience = models.CharField(max_length=10, choices=ShareAudience, default=ShareAudience.LINK)
-    # Of one answer: which. Once it is deleted, the link leads nowhere.
+    # The link stops working if this answer is deleted.
     shared_answer = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="+")
     title = models.CharField(_("title"), max_length=200)
     created_at = models.DateTimeField(_("started"), auto_now_add=True)
@@ -93,12 +83,11 @@ class Conversation(models.Model):
         return self.title or str(self.pk)
 
     def list_questions(self) -> list[tuple[uuid.UUID, str]]:
-        """Its questions in the order of asking, by their answers' ids."""
         return list(self.answers.order_by("created_at").values_list("pk", "question"))
 
     @property
     def subject(self) -> str:
-        """The owner, as "user:ID" or "visitor:ID"; empty for a program that keeps no cookies."""
+        """ "user:ID", "visitor:ID", or empty for a caller without cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

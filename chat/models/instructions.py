@@ -15,10 +15,10 @@ LONGEST = 800
 
 
 class CollectionInstructions(models.Model):
-    """A version of the curators' instructions to a language model on tone, language, and doubt.
+    """A version of the curators' instructions to a language model.
 
-    The text of a saved version does not change. At most one version of a collection is in force. ``requested_by`` and
-    ``requested_at`` are set if it should take effect unless it measures worse; ``outcome`` is the result.
+    Stored versions do not change; at most one per collection is active. A requested version becomes active unless it
+    measures worse; ``outcome`` is the result.
     """
 
     collection = models.ForeignKey(
@@ -63,7 +63,6 @@ class CollectionInstructions(models.Model):
             super().save(*args, **kwargs)
 
     def activate(self, outcome: str = "") -> None:
-        """Put the version in force instead of any other."""
         with transaction.atomic():
             Collection.objects.select_for_update().get(pk=self.collection_id)
             for other in CollectionInstructions.objects.filter(collection=self.collection_id, is_active=True):
@@ -74,9 +73,7 @@ class CollectionInstructions(models.Model):
 
 
 def instructions_for(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
-    """The instructions in force for these collections, by short name or by id; a draft's copy uses those of its
-    collection.
-    """
+    """Return the active instructions; a draft's copy uses its collection's."""
     named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
     known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)
     found = CollectionInstructions.objects.filter(named | known, is_active=True).select_related("collection")

@@ -18,10 +18,7 @@ from retrieval.sources.protocol import SourceUnavailable
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host that the site may connect to.
-
-    Raises: AddressRefused, which is final; httpcore2.ConnectError, after which the client tries again.
-    """
+    """Return allowed addresses of a host. Raises: AddressRefused (final), httpcore2.ConnectError (retried)."""
     try:
         return resolve(host, port)
     except SourceUnavailable as error:
@@ -29,9 +26,9 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class LanguageModel(SecretHolder):
-    """A language model that may write answers, beside the one of OPENAI_BASE_URL and OPENAI_MODEL.
+    """A language model, besides the one in the settings.
 
-    ``secret`` is the encrypted key of its server; empty if it needs none. Prices are per million tokens.
+    ``secret`` is encrypted. Prices are per million tokens.
     """
 
     SECRET_PURPOSE = "chat.language_models"  # noqa: S105 (the name of a purpose)
@@ -89,7 +86,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        """The model's endpoint: on any machine if OPENAI_BASE_URL names it, else on one that a source could have.
+        """The endpoint, restricted like a source unless it is in the settings.
 
         Raises: SecretUnreadable, ImproperModel.
         """
@@ -97,7 +94,6 @@ class LanguageModel(SecretHolder):
 
     @property
     def is_of_settings(self) -> bool:
-        """Whether its server is that of OPENAI_BASE_URL."""
         return urlsplit(self.base_url).netloc == urlsplit(settings.OPENAI_BASE_URL).netloc
 
     @property
@@ -115,10 +111,7 @@ class LanguageModel(SecretHolder):
 
 
 class ModelTrial(models.Model):
-    """Whether a language model, by its name and server, calls functions rightly; None until it was tried.
-
-    ``tried_at`` is when the last trial began or ended.
-    """
+    """A language model's trial: whether it calls functions correctly."""
 
     model = models.CharField(max_length=500, unique=True)
     uses_functions = models.BooleanField(null=True)

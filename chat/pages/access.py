@@ -1,4 +1,4 @@
-"""The rights to the pages of the chat, to conversations and to traces."""
+"""Rights to the chat's pages and traces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def for_visitors(view: View) -> View:
-    """Return the view with a redirect to the login for visitors, if the site requires a login.
+    """Redirect visitors to a required login before ``view``.
 
     Pages are personal, so browsers and proxies never cache them.
     """
@@ -33,7 +33,7 @@ def for_visitors(view: View) -> View:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # A form cannot be sent again after the login, so its sender continues on the empty page.
+            # A form cannot be sent again after the login.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 
@@ -45,7 +45,7 @@ def own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Conver
 
 
 def explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """Return an answer that the caller may read now and whose trace they may see. Raises: Http404."""
+    """Return a readable answer with a visible trace. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)

@@ -1,4 +1,4 @@
-"""An answer as one text, for readers who get only its words."""
+"""Renders an answer as a single text."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from retrieval.text.markup import strip_markup
 
 
 def whole_text(answer: Mapping[str, Any]) -> str:
-    """Return the text of an answer, followed by its table, its alternatives and the questions that it may have meant.
+    """Return an answer with its table, alternatives, suggestions and approver as text.
 
-    ``answer`` has the form of chat.streaming.payloads.completed. The name of the approver ends an approved answer. The
-    result begins with the answer's own text, so that the offsets of its markers stay valid.
+    It begins with the answer's text, so that markers' offsets stay valid.
     """
     parts = [answer["answer"]]
     if (table := answer.get("table")) and not shows_rows(answer["answer"]):
-        parts.append(_table_text(table))
+        parts.append(_render_table(table))
     others = result_cards(answer["alternatives"])
     if others and not answer["refused"]:
         parts.append(_("Also in the documents:"))
     for other in others:
-        quote = "\n".join(f"> {line}".rstrip() for line in _quote_text(other.quote).splitlines())
+        quote = "\n".join(f"> {line}".rstrip() for line in _render_quote(other.quote).splitlines())
         parts.append(f"{' · '.join(filter(None, [other.title, other.where]))}\n\n{quote}")
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
@@ -37,21 +36,20 @@ def whole_text(answer: Mapping[str, Any]) -> str:
 
 
 def shows_rows(text: str) -> bool:
-    """Return whether an answer's text contains rows of a table. Its table is then not shown again."""
+    """Return whether the text contains table rows, so that no table is shown."""
     return "\n|---" in text
 
 
-def _table_text(table: Mapping[str, Any]) -> str:
+def _render_table(table: Mapping[str, Any]) -> str:
     lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
     written = [" | ".join(cell.replace("|", r"\|") for cell in line) for line in lines]
     rows = "\n".join(f"| {line} |" for line in written)
     return f"{table['caption']}: {table['summary']}\n\n{rows}"
 
 
-def _quote_text(quote: str) -> str:
+def _render_quote(quote: str) -> str:
     return plain(quote) if is_table_row(quote.strip()) else strip_markup(quote)
 
 
 def approved_line(by: str, on: date) -> str:
-    """Return the sentence that names the approver of an answer."""
     return _("Approved by %(name)s on %(date)s") % {"name": by, "date": date_format(on)}

@@ -1,4 +1,4 @@
-"""The sources, citations and results of an answer as the page shows them."""
+"""Sources, citations and results for templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chat.pages.plain_text import plain
 from chat.streaming.payloads import source_of
 from retrieval.passage_address import passage_url
 
-# `Cited` and the model `Citation` have these fields in common.
+# Fields of `Cited` and `Citation`.
 _OF_CITATION = (
     *("marker", "section", "page", "quote", "support", "marker_start", "verbatim", "marked_start", "marked_end"),
 )
@@ -24,7 +24,7 @@ _PREVIEW_CHARACTERS = 420
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The place of a passage. ``href`` is empty if the document was deleted."""
+    """The place of a passage; ``href`` is empty without a document."""
 
     marker: int
     href: str
@@ -45,9 +45,9 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class Cited(_Shown):
-    """A verified citation. Its words remain if its document is deleted.
+    """A verified citation, also of a deleted document.
 
-    ``marker_start`` is the offset of its marker in the answer; None if it belongs to every occurrence of its marker.
+    ``marker_start`` None: every occurrence of its marker.
     """
 
     quote: str
@@ -63,7 +63,6 @@ class Cited(_Shown):
 
     @property
     def name(self) -> str:
-        """Return the name of the marker for screen readers."""
         page = f", {page_label(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
@@ -78,7 +77,7 @@ class Cited(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class SourceCard(_Shown):
-    """A numbered source beside the answer. ``chunk_id`` identifies its best passage."""
+    """A numbered source beside the answer."""
 
     excerpt: str
     chunk_id: int | None = None
@@ -87,11 +86,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage that is shown beside an answer, or instead of one.
-
-    ``text`` is Markdown, and ``quote`` contains the words closest to the question. ``chunk_id`` is None in answers that
-    an earlier release saved.
-    """
+    """A passage beside or instead of an answer; ``quote`` is closest to the question."""
 
     chunk_id: int | None
     href: str
@@ -106,10 +101,7 @@ class ResultCard:
 
 
 def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard, ...]:
-    """Return a card for each alternative that is saved with an answer.
-
-    Answers that an earlier release saved contain no text of a passage; their cards show the quotation instead.
-    """
+    """Return a card for each stored alternative; earlier releases stored only a quotation."""
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
@@ -124,18 +116,14 @@ def result_cards(alternatives: Iterable[Mapping[str, Any]]) -> tuple[ResultCard,
 
 
 def source_cards(sources: Iterable[Mapping[str, Any]], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    """Return a card for each source in the payload of `searched`, with its quotations.
-
-    Quotations of the same words at the same place appear once.
-    """
+    """Return a card for each source with its distinct quotations."""
     quotes: dict[int, dict[tuple[str, str], Cited]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
-    return tuple(_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
+    return tuple(_build_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
 
 
-def _source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
-    """Return the card of a source. It names the place of its first quotation, or else the beginning of the source."""
+def _build_source_card(source: Mapping[str, Any], quotes: tuple[Cited, ...]) -> SourceCard:
     return SourceCard(
         marker=source["marker"],
         href=passage_url(source["document"]["id"], source["start"], source["end"]),

@@ -1,4 +1,4 @@
-"""Views of conversations (list, rename, delete, share) and of feedback on an answer."""
+"""Views of conversations and feedback."""
 
 from __future__ import annotations
 
@@ -23,13 +23,10 @@ from chat.pages.forms import FeedbackForm, ShareForm, TitleForm
 from chat.pages.page_views import answers_before_branch, saved_answers, sidebar
 from chat.pages.turns import build_turn, build_withheld_turn
 
-# What the asker thinks of an answer.
-
 
 @require_POST
 @for_visitors
 def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Save a verdict, its reason, or its withdrawal. After a bad verdict the form asks for the reason."""
     answer = get_object_or_404(own_answers(request), pk=answer_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
@@ -45,7 +42,6 @@ def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
-    """The form with the sent values and their errors, for htmx; the sentence alone for other browsers."""
     error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
     if not request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(error, status=422, content_type="text/plain")
@@ -56,7 +52,6 @@ def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpRes
 
 
 def _keep(answer: Answer, form: FeedbackForm) -> str:
-    """Save the verdict; returns the message for the reader."""
     given = form.cleaned_data
     if given["helpful"] is None:
         Feedback.objects.filter(answer=answer).delete()
@@ -66,13 +61,9 @@ def _keep(answer: Answer, form: FeedbackForm) -> str:
     return _("Thank you, your judgement is saved.")
 
 
-# Giving a conversation a link, and reading one that somebody shared.
-
-
 @require_POST
 @for_visitors
 def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Make a link to the part that the form names, for the audience that it names; 422 for an invalid choice."""
     conversation = own_conversation(request, conversation_id)
     form = ShareForm(conversation, request.POST)
     if not form.is_valid():
@@ -100,17 +91,16 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
 @require_GET
 @for_visitors
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    """A shared conversation, to read only. Answers from documents that the reader may not read are left out."""
     conversation = sharing.shared_conversation(token, request.user)
     if conversation is None:
         response = render(request, "chat/not_shared.html", status=404)
     else:
-        # What was said before may be told again by what is shared: all answers are looked at.
+        # A shared answer may repeat earlier ones.
         answers = list(saved_answers(conversation))
         withheld = sharing.withheld_from(request.user, [*answers_before_branch(conversation), *answers])
         answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
         turns = [
-            # Under other ids: those of a program without an account let whoever knows them act.
+            # Other ids, because the id of an unowned answer lets any reader change it.
             replace(
                 build_withheld_turn(answer, question=_("A question about documents that you may not read"))
                 if answer.pk in withheld
@@ -121,18 +111,18 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
         ]
         context = {
             "conversation": conversation,
-            "heading": _heading(conversation, answers, withheld),
+            "heading": _choose_heading(conversation, answers, withheld),
             "turns": turns,
             "is_own": is_own(request, conversation),
         }
         response = render(request, "chat/shared.html", context)
-    # The link is for those it was given to.
+    # Search engines must not index shared links.
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
 
-def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """The conversation's title, unless it is one of its questions and one of these is hidden."""
+def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
+    """Return the title, which may be a hidden question."""
     if any(answer.pk in withheld for answer in answers):
         return _("Shared conversation")
     if conversation.share_scope == Conversation.ShareScope.ANSWER:
@@ -143,10 +133,9 @@ def _heading(conversation: Conversation, answers: Sequence[Answer], withheld: Co
 @require_GET
 @for_visitors
 def conversations(request: HttpRequest) -> HttpResponse:
-    """The list, narrowed to conversations that mention ``?q=`` and as long as ``?show=`` asks."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
-    context = sidebar(request, shown=_shown(request))
+    context = sidebar(request, shown=_read_shown_address(request))
     response = render(request, "chat/_conversations.html", context)
     found = context["listing"]
     if not found.wanted:
@@ -158,19 +147,17 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @require_GET
 @for_visitors
 def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """One entry of the list as it was before somebody began to rename it."""
-    return _entry(request, conversation_id)
+    return _render_entry(request, conversation_id)
 
 
 @require_http_methods(["GET", "POST"])
 @for_visitors
 def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """A form in the place of the entry; then the entry with its new title. For htmx alone."""
     conversation = own_conversation(request, conversation_id)
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
         conversation.save(update_fields=["title"])
-        return trigger_client_event(_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")})
+        return trigger_client_event(_render_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")})
     status = 422 if form.is_bound else 200
     return render(request, "chat/_conversation_rename.html", {"entry": conversation, "form": form}, status=status)
 
@@ -181,20 +168,19 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     own_conversation(request, conversation_id).delete()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:home")
-    shown = _shown(request)
+    shown = _read_shown_address(request)
     if reverse("chat:conversation", args=[conversation_id]) in shown:
         return HttpResponseClientRedirect(reverse("chat:home"))
     response = render(request, "chat/_conversations.html", sidebar(request, shown=shown))
     return trigger_client_event(response, "announce", {"sentence": _("The conversation is deleted.")})
 
 
-def _entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+def _render_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = own_conversation(request, conversation_id)
-    is_shown = reverse("chat:conversation", args=[conversation_id]) in _shown(request)
+    is_shown = reverse("chat:conversation", args=[conversation_id]) in _read_shown_address(request)
     context = {"entry": conversation, "is_shown": is_shown, "is_fresh": True}
     return render(request, "chat/_conversation_entry.html", context)
 
 
-def _shown(request: HttpRequest) -> str:
-    """The address of the page that sent the htmx request; empty if the header has none."""
+def _read_shown_address(request: HttpRequest) -> str:
     return request.headers.get("HX-Current-URL", "")

@@ -1,4 +1,4 @@
-"""The forms of a conversation: its title, its sharing, and feedback on an answer."""
+"""Forms of conversations and feedback."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class TitleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ShareForm(forms.Form):
-    """The part of a conversation that is shared, and its audience."""
-
     scope = forms.ChoiceField(choices=Conversation.ShareScope.choices)
     audience = forms.ChoiceField(choices=Conversation.ShareAudience.choices)
     answer = forms.ModelChoiceField(Answer.objects.none(), required=False)
@@ -48,14 +46,14 @@ class ShareForm(forms.Form):
 
 
 class _Comment(forms.CharField):
-    """A text field that counts a line end as one character, as a browser does. Forms send two characters."""
+    """A text field that counts a line end as one character, as browsers do."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A verdict, with a reason if it is bad. ``has_details`` is true if the form asked for the reason."""
+    """A rating; ``has_details`` if it was asked for a reason."""
 
     VERDICTS = {"yes": True, "no": False, "none": None}
 

@@ -1,4 +1,4 @@
-"""The chat's page: the empty page, and the page of a conversation."""
+"""Views of the chat's pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from retrieval.models import Collection, Document
 @require_GET
 @for_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    """Show the empty page. ``?document=`` and ``?collection=`` limit the search to a document or a collection."""
     return page(request, conversation=None)
 
 
@@ -59,7 +58,7 @@ def page(
     ]
     if turns and not turns[-1].is_withheld:
         turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
-    scope = _scope(request, conversation)
+    scope = _read_scope(request, conversation)
     context = {
         "conversation": conversation,
         "turns": turns,
@@ -68,7 +67,7 @@ def page(
         "turns_before": [
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in before
         ],
-        "suggestions": [] if conversation else _suggestions_within(request.user, scope),
+        "suggestions": [] if conversation else _suggest_within(request.user, scope),
         "error": error,
         "question": question,
         **sidebar(request, shown=request.path),
@@ -78,13 +77,13 @@ def page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _suggestions_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
+def _suggest_within(user: AnyUser, scope: Mapping[str, Any]) -> list[tuple[str, Collection]]:
     document = scope["wanted_document"]
     return questions_of(document) if document is not None else suggestions(user, scope["wanted_collection"])
 
 
-def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
-    """Return the scope of the next question, from the form or the address, or else from the last question."""
+def _read_scope(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
+    """Return the next question's scope, by default the last question's."""
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -96,15 +95,11 @@ def _scope(request: HttpRequest, conversation: Conversation | None) -> dict[str,
 
 
 def saved_answers(conversation: Conversation) -> QuerySet[Answer]:
-    """Return the conversation's answers, with the related rows that a page shows."""
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations")
 
 
 def answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before the edited question of a branch, with the related rows that a page shows.
-
-    Empty if the conversation is no branch.
-    """
+    """Return the answers before a branch's edited question."""
     edited = conversation.branched_from
     if edited is None:
         return []

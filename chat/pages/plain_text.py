@@ -1,4 +1,4 @@
-"""Markdown as plain text on one line."""
+"""Converts Markdown to plain text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _SIGNS = (
 
 
 def plain(text: str) -> str:
-    """Return the words of Markdown on one line.
-
-    Pictures, addresses, and the signs of headings, emphasis, code, tables and records are left out.
-    """
+    """Return the words of Markdown on one line."""
     lines = strip_markup(open_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
     text = show_records("\n".join(rows))

@@ -1,4 +1,4 @@
-"""Views for asking a question, reading its answer while it is written, and stopping it."""
+"""Views for asking, streaming and stopping."""
 
 from __future__ import annotations
 
@@ -39,19 +39,17 @@ from core.api.callers import caller_of
 from core.exceptions import DiskFull
 from core.user_types import AnyUser
 
-# An answer while it is written, as server-sent events with HTML fragments.
-
 RECONNECT_MILLISECONDS = 1000
 
 
 @require_GET
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
-    """An answer while it is written, as server-sent events with HTML fragments; a finished one is sent again."""
-    turn = await sync_to_async(_turn_to_stream)(request, answer_id)
-    # A thread's connection would stay taken for as long as the stream is open.
+    """Stream an answer as HTML fragments; a finished answer is sent again."""
+    turn = await sync_to_async(_load_turn)(request, answer_id)
+    # The open stream must not keep a connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # Whatever else a proxy or a program sends there was never told here: it gets the answer from its beginning.
+    # Other ids are not from this site.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(caller_of)(request)
@@ -59,7 +57,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
     return sse.respond(events)
 
 
-def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
+def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         raise Http404
     answer = find_readable(request, answer_id)
@@ -71,7 +69,7 @@ def _turn_to_stream(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # The first bytes leave at once, so that proxies and the reader see that the line is open.
+    # Early bytes show an open connection to proxies and readers.
     yield sse.comment("open") + sse.retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
@@ -80,7 +78,7 @@ async def _encode_frames(
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, event.payload)
-                # In a thread: a whole answer is rendered there, for which other streams must not wait.
+                # Other streams must not wait for rendering.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -88,7 +86,6 @@ async def _encode_frames(
 
 
 def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
-    """The turn as saved, or as failed if it could not be saved."""
     try:
         answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()
         if answer is None or not answer.is_finished:
@@ -102,11 +99,7 @@ def _load_final_turn(turn: ShownTurn, payload: dict[str, Any]) -> ShownTurn:
 
 
 class _StreamedTurn:
-    """The frames of one reader's stream.
-
-    If a reader reconnects in the middle, the text before is not known here. Pieces are then shown as plain text, and
-    become Markdown with the completed answer.
-    """
+    """The frames of a reader's stream; after reconnecting in the middle, pieces are plain text."""
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
         self._turn = turn
@@ -120,18 +113,18 @@ class _StreamedTurn:
                 case "searched":
                     return self._describe_search(payload, event_id)
                 case "token":
-                    return self._token(payload, event_id)
+                    return self._render_token(payload, event_id)
                 case "reset":
                     self._markdown = StreamedMarkdown(self._turn.id, self._titles)
-                    return self._frame("reset", "chat/_reset.html", {}, event_id)
+                    return self._render_frame("reset", "chat/_reset.html", {}, event_id)
                 case "queued":
-                    return self._frame("queued", "chat/_status.html", {"place": payload["place"]}, event_id)
+                    return self._render_frame("queued", "chat/_status.html", {"place": payload["place"]}, event_id)
                 case _:
                     return sse.comment(name)
 
     def end(self, name: str, turn: ShownTurn, event_id: str) -> bytes:
         with translation.override(self._language):
-            return self._frame(name, "chat/_finished.html", {"turn": turn}, event_id)
+            return self._render_frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
     def _describe_search(self, payload: dict[str, Any], event_id: str) -> bytes:
         sources = source_cards(payload["sources"])
@@ -142,9 +135,9 @@ class _StreamedTurn:
             "rewritten": payload.get("completed_question", ""),
             "is_joined": bool(payload.get("joined_question")),
         }
-        return self._frame("sources", "chat/_searched.html", context, event_id)
+        return self._render_frame("sources", "chat/_searched.html", context, event_id)
 
-    def _token(self, payload: dict[str, Any], event_id: str) -> bytes:
+    def _render_token(self, payload: dict[str, Any], event_id: str) -> bytes:
         text, markers = payload["text"], payload.get("markers")
         at = None if markers is None else {marker["start"] for marker in markers}
         shown = (
@@ -153,10 +146,10 @@ class _StreamedTurn:
             else streamed_html(text, self._turn.id, self._titles, at=at)
         )
         if isinstance(shown, Lines):
-            return self._frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
+            return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
         return sse.encode(shown, event="token", event_id=event_id)
 
-    def _frame(self, event: str, template: str, context: dict[str, Any], event_id: str) -> bytes:
+    def _render_frame(self, event: str, template: str, context: dict[str, Any], event_id: str) -> bytes:
         html = render_to_string(template, {"turn": self._turn, **context})
         return sse.encode(html.strip(), event=event, event_id=event_id)
 
@@ -164,9 +157,9 @@ class _StreamedTurn:
 @require_POST
 @for_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question. htmx gets a turn that connects to the answer's stream; other browsers wait for the answer."""
-    named = _uuid(request.POST.get("conversation", ""))
-    edited = _uuid(request.POST.get("edits", ""))
+    """Save a question; htmx connects to its stream, other browsers wait."""
+    named = _parse_uuid(request.POST.get("conversation", ""))
+    edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(own_answers(request), pk=edited) if edited else None
     collection, document = request.POST.get("collection"), request.POST.get("document", "")
     if edits is not None:
@@ -182,7 +175,7 @@ def ask(request: HttpRequest) -> HttpResponse:
             visitor=visitor_of(request),
             caller=caller_of(request),
             conversation_id=named,
-            # No collection has such a name, and the database would refuse to look for it.
+            # PostgreSQL rejects NUL.
             collection=None if collection is None else collection.replace("\0", "\ufffd"),
             document=int(document[:18]) if document.isdecimal() else None,
             edits=edits,
@@ -229,7 +222,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
 @require_POST
 @for_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop the writing of an answer. Its stream shows the saved outcome, so the response to htmx is empty."""
+    """Stop an answer; its stream shows the result."""
     answer = get_object_or_404(stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]
@@ -237,8 +230,8 @@ def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     return redirect("chat:conversation", answer.conversation_id)
 
 
-def _uuid(text: str) -> uuid.UUID | None:
+def _parse_uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if text else None
     except ValueError:
-        return uuid.UUID(int=0)  # Named, but nobody's.
+        return uuid.UUID(int=0)  # No row has this id.

@@ -1,4 +1,4 @@
-"""The layout of records: rows of tables that extraction wrote as ``column: value; column: value``."""
+"""Lays out table rows that extraction wrote as ``column: value; column: value``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from markdown_it.token import Token
 
 from retrieval.tables.names import label_of
 
-# A text with fewer columns may be prose, such as "Open: yes; parking: no".
+# Fewer columns may be prose: "Open: yes; parking: no".
 FEWEST_COLUMNS = 4
 _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def record_paragraphs(markdown: MarkdownIt) -> None:
-    """Add a rule to ``markdown`` that lays out records. This function is a plugin of markdown-it.
+    """Add a rule for records to ``markdown`` (a plugin of markdown-it).
 
-    A paragraph that is a record gets the class ``record``, and each of its columns a line of its own. If only cells
-    that were asked for precede the record, they get the class ``asked``, and the record is folded. A value may contain
-    semicolons: the text after a semicolon belongs to it unless it begins with the name of a column.
+    A record is folded below the cells that the question asks for. A semicolon ends a value only before a column's name.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
@@ -60,9 +58,9 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # A mark may open before the first column, so a token without content does not count.
+        # An opening mark has no content.
         first = not any(before.content for before in children[:number])
-        inline.children += _columns(child, first=first) if child.type == "text" else (child,)
+        inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
 
 
 def _is_record(content: str) -> bool:
@@ -72,36 +70,33 @@ def _is_record(content: str) -> bool:
 
 def show_records(text: str) -> str:
     """Return the text with each record written as ``column value · column value``."""
-    return "\n".join(" · ".join(_cells(line)) if _is_record(line) else line for line in text.split("\n"))
+    return "\n".join(" · ".join(_show_cells(line)) if _is_record(line) else line for line in text.split("\n"))
 
 
-def _cells(line: str) -> Iterator[str]:
+def _show_cells(line: str) -> Iterator[str]:
     names = list(_COLUMN.finditer(line))
     for match, following in zip(names, [*names[1:], None], strict=True):
         yield f"{label_of(match['name'])} {line[match.end() : following.start() if following else len(line)]}"
 
 
-def _columns(text: Token, *, first: bool) -> Iterator[Token]:
-    """Yield the tokens of the text, with a line break before each column and its name emphasised.
-
-    ``first`` is true for the text that opens the paragraph; its first column needs no line break.
-    """
+def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
+    """Yield the text's tokens with each column on its own line."""
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:
-            # The text continues a value that contains a piece of code or a link.
+            # The text continues a value.
             continue
-        yield from _text(text, text.content[position : match.start()])
+        yield from _make_text(text, text.content[position : match.start()])
         if match.start() > 0 or not first:
             yield Token("hardbreak", "br", 0)
         yield Token("strong_open", "strong", 1)
-        yield from _text(text, label_of(match["name"]))
+        yield from _make_text(text, label_of(match["name"]))
         yield Token("strong_close", "strong", -1)
-        yield from _text(text, " ")
+        yield from _make_text(text, " ")
         position = match.end()
-    yield from _text(text, text.content[position:])
+    yield from _make_text(text, text.content[position:])
 
 
-def _text(like: Token, content: str) -> Iterator[Token]:
+def _make_text(like: Token, content: str) -> Iterator[Token]:
     if content:
         yield Token("text", "", 0, content=content, level=like.level)

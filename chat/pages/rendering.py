@@ -1,4 +1,4 @@
-"""From saved answers and streamed payloads to HTML: markers as citations, safe links, and sentences in doubt."""
+"""Renders answers as HTML."""
 
 from __future__ import annotations
 
@@ -29,18 +29,14 @@ from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark, SourceLines
 from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
 
-# The Markdown of answers: markers become citations, and links lead only to addresses that stand in a cited source.
-#
-# The environment of a rendering holds ``markers``, those that there are; ``link``, which makes HTML of a marker and
-# its position in the text; and ``addresses``, what :func:`permit` makes of those that may be linked.
+# The environment contains ``markers``; ``link``, which renders a marker at an offset; and ``addresses``
+# (:func:`permit`).
 
-_TOP_HEADING = 3  # The page's own headings are levels 1 and 2.
+_TOP_HEADING = 3  # The page uses levels 1 and 2.
 
 
-def _citation(state: StateInline, silent: bool) -> bool:
-    """An inline rule: ``[n]`` of a known source. It runs before the rule for links, so that no text can imitate a
-    citation.
-    """
+def _parse_citation(state: StateInline, silent: bool) -> bool:
+    """Parse known markers before links, so that text cannot imitate them."""
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
         return False
@@ -55,7 +51,7 @@ def _citation(state: StateInline, silent: bool) -> bool:
 
 
 def _link_citations(state: StateCore) -> None:
-    """Turn markers into links to the citation at their position in the text; markers without one become text again."""
+    """Turn markers with a citation into links."""
     lines = SourceLines(state.src)
     for opening, inline in pairwise(state.tokens):
         if inline.type != "inline":
@@ -71,7 +67,7 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Mark a paragraph that consists of markers, and label it: it cites the sources of the table or code above it."""
+    """Label a paragraph of markers below a table or code."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -83,16 +79,13 @@ def _name_lone_markers(state: StateCore) -> None:
 
 
 def permit(addresses: Collection[str]) -> dict[str, str]:
-    """The addresses that may be linked, by their canonical form."""
+    """Return linkable addresses by canonical form."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := canonical(address))}
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace links to addresses that no cited source contains by their label and their address, as text.
-
-    Other links get the source's own spelling of the address. While an answer is being written, none are linked.
-    """
+    """Replace unknown links by text; others get the source's spelling."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
         if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
@@ -126,25 +119,24 @@ class _AnswerRenderer(SafeRenderer):
         return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
 
     def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Keep lines that begin with a label, as the head of a mail does; others are those of one paragraph."""
+        """Keep line breaks before a label, as in the head of a mail."""
         return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
 
     def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return str(tokens[idx].meta["html"])
 
 
-def _markdown() -> MarkdownIt:
+def _build_markdown() -> MarkdownIt:
     markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
-    markdown.inline.ruler.before("link", "citation", _citation)
+    markdown.inline.ruler.before("link", "citation", _parse_citation)
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
     return markdown.use(record_paragraphs)
 
 
-MARKDOWN = _markdown()
+MARKDOWN = _build_markdown()
 
-# The sentences of an answer that its sources do not support, and why, in words.
 
 _REASONS = {
     "number": gettext_lazy("a number in it is not in the source"),
@@ -158,7 +150,7 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """``text[start:end]`` of the answer is not supported; ``reason`` explains why, in sentences."""
+    """An unsupported sentence, ``text[start:end]``."""
 
     start: int
     end: int
@@ -166,7 +158,7 @@ class Doubt:
 
 
 def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
-    """The checked statements that the sources do not support, in the order of the text."""
+    """Return the unsupported statements in order."""
     doubted = [
         Doubt(
             statement["start"],
@@ -180,12 +172,11 @@ def doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
 
 
 def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
-    """How many statements could be checked against the sources."""
     return sum(statement["supported"] is not None for statement in statements)
 
 
 def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
-    """The text with a remark behind each doubtful sentence, for output that cannot show marks."""
+    """Return the text with a remark behind each doubtful sentence."""
     remark = _("(not supported by the sources)")
     for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
         closing = _CLOSING.match(text, doubt.end)
@@ -195,7 +186,6 @@ def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
 
 
 def reason_label(reason: str) -> str:
-    """The reason to doubt a sentence, in words."""
     return str(_REASONS.get(reason, _REASONS["words"]))
 
 
@@ -213,10 +203,8 @@ LARGEST_CHARACTERS = 4000
 def answer_html(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """A whole answer. Each marker links to the citation at its position; a marker without one stays text. Doubtful
-    sentences are marked, and a sign behind each explains why. Links lead only to ``addresses``.
-    """
-    # The parser makes all line ends one character.
+    """Render a whole answer with citations, signs of doubt, and links to ``addresses``."""
+    # The parser turns CRLF into one character.
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -228,7 +216,7 @@ def answer_html(
         if cited is None:
             return ""
         goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
-        return citation_html(cited) + (_read_on(cited) if goes_on and cited.href else "")
+        return citation_html(cited) + (_link_rest(cited) if goes_on and cited.href else "")
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
     places = {(cited.marked_start, cited.marked_end) for cited in citations}
@@ -240,14 +228,12 @@ def answer_html(
     }
     html = markdown_marks.render(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
-        html = _with_sign(html, number, doubt)
+        html = _add_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
 
 
-def _with_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Add the sign behind the last piece of the mark. A model's text cannot imitate one: quotation marks are escaped in
-    text and in attributes.
-    """
+def _add_sign(html: str, number: int, doubt: Doubt) -> str:
+    """Add the sign behind the mark, which escaped text cannot imitate."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html
@@ -256,13 +242,12 @@ def _with_sign(html: str, number: int, doubt: Doubt) -> str:
     return html[:at] + sign + html[at:]
 
 
-def _read_on(cited: Cited) -> SafeString:
-    """The link to the rest of a section that is longer than the answer shows."""
+def _link_rest(cited: Cited) -> SafeString:
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
 def citation_html(cited: Cited) -> SafeString:
-    """The superscript link of a marker. The content of its preview is in data attributes."""
+    """Render a marker with the data of its preview."""
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,
@@ -280,11 +265,10 @@ def citation_html(cited: Cited) -> SafeString:
 def streamed_html(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
-    """Return a piece of the line being written: escaped, with its markers linked to the sources beside it.
+    """Return a piece of the unfinished line, escaped, with linked markers.
 
-    Signs of emphasis and code are left out until the line is rendered as Markdown; otherwise they would flash up.
-    ``before`` is the text before the piece, which shows whether brackets are inside code. ``at`` are the offsets of the
-    markers in both; None: each ``[n]`` of the ``markers`` is one.
+    Signs of Markdown are removed to avoid flicker. ``before`` shows open code. ``at`` are the markers' offsets, None
+    for each ``[n]``.
     """
     whole = before + text
     html = []
@@ -294,7 +278,7 @@ def streamed_html(
         if marker not in markers or (at is not None and match.start() not in at):
             continue
         words = _remove_signs(whole[position : match.start()]).rstrip(" ")
-        html += [escape(words), _source_link(answer_id, marker, markers)]
+        html += [escape(words), _link_source(answer_id, marker, markers)]
         position = match.end()
     html.append(escape(_remove_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
@@ -304,7 +288,7 @@ def _remove_signs(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
-def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> SafeString:
+def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> SafeString:
     return format_html(
         '<sup class="cite"><a href="#answer-{}-source-{}" aria-label="{}">{}</a></sup>',
         answer_id,
@@ -315,33 +299,29 @@ def _source_link(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 
 
 class StreamedMarkdown:
-    """Renders an answer while it grows: complete lines as Markdown, the last line as text.
+    """Renders a growing answer: complete lines as Markdown, the last as text.
 
-    The work and the bytes stay proportional to the answer, because it is rendered again only after it has grown by a
-    tenth. Each piece takes a bounded time, during which other streams wait: an answer longer than
-    ``LARGEST_CHARACTERS`` continues as text until it is complete.
+    Rendering again after growth by a tenth keeps the work proportional. Other streams wait, so text beyond
+    ``LARGEST_CHARACTERS`` stays plain until the end.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
         self._answer_id = answer_id
         self._titles = titles
         self._text = ""
-        # The offsets of the markers; None: each number in brackets is one.
+        # Offsets of markers; None: each number in brackets.
         self._at: set[int] | None = None
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Return the output for this piece: text to append, or lines that replace everything shown so far.
-
-        ``at`` are the offsets of its markers; None: each number in brackets is one.
-        """
+        """Return text to append, or lines that replace all shown text."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Code over two lines is none to Markdown until its end has come.
+        # Markdown needs the end of code over several lines.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return streamed_html(text, self._answer_id, self._titles, before, self._at)
@@ -355,12 +335,12 @@ class StreamedMarkdown:
 
     def _link(self, marker: int, at: int) -> str:
         is_marker = self._at is None or at in self._at
-        return _source_link(self._answer_id, marker, self._titles) if is_marker else ""
+        return _link_source(self._answer_id, marker, self._titles) if is_marker else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The complete lines of an answer, and the line being written."""
+    """Complete lines and the unfinished last line."""
 
     whole: SafeString
     tail: SafeString

@@ -1,8 +1,4 @@
-"""Suggested questions, on the empty page and below an answer.
-
-The empty page suggests questions that the documents answer. A curator writes them for a collection; otherwise they are
-the questions that were written for passages, and headings that ask, if a search is sure of their passage.
-"""
+"""Suggests questions by curators, or written questions and headings that a search answers surely."""
 
 from __future__ import annotations
 
@@ -30,79 +26,72 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# A search is sure if the score of the first passage leads by this much. Its passage is right in 18 of 21 such cases.
+# A lead of scores at which the first passage is right in 18 of 21 cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
 _PASSAGES_LOOKED_AT = 24
-# A question that is suggested has a length in this range, in characters.
+# In characters.
 _SHORTEST, _LONGEST = 18, 90
 _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return at most MOST_SUGGESTIONS questions with their collections.
-
-    They come from the ``chosen`` collection, or in turn from all collections that the user searches. Questions that no
-    curator wrote are cached for an hour. Empty if the chosen collection may not be searched.
-    """
+    """Return suggestions of the ``chosen`` collection, or in turn of all; cached for an hour."""
     try:
         searched = filters_for(user, chosen).collections
     except InvalidQuery:
         return []
     collections = Collection.objects.filter(pk__in=searched).order_by("name", "pk")[:MOST_SUGGESTIONS]
     found = [
-        [(question, collection) for question in (_curated(collection) or _cached_suggestions(collection))]
+        [(question, collection) for question in (_read_curated(collection) or _load_suggestions(collection))]
         for collection in collections
     ]
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
 
 
 def questions_of(document: Document) -> list[tuple[str, Collection]]:
-    """Return the most specific questions that passages of the document answer, each with its collection."""
+    """Return the most specific questions of the document."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
     )
     rows = asking.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]
-    found = {question for path, written in rows for question in _standalone_questions(path, written)[:1]}
-    best = sorted(found, key=_specificity, reverse=True)[:MOST_OF_A_COLLECTION]
+    found = {question for path, written in rows for question in _find_standalone_questions(path, written)[:1]}
+    best = sorted(found, key=_rate_specificity, reverse=True)[:MOST_OF_A_COLLECTION]
     return [(question, document.collection) for question in best]
 
 
-def _curated(collection: Collection) -> list[str]:
+def _read_curated(collection: Collection) -> list[str]:
     lines = (" ".join(line.split()) for line in collection.suggested_questions.splitlines())
     return list(filter(None, lines))[:MOST_OF_A_COLLECTION]
 
 
-def _cached_suggestions(collection: Collection) -> list[str]:
-    # The key changes when the rights to a document are narrowed.
+def _load_suggestions(collection: Collection) -> list[str]:
+    # The key contains restrictions of documents.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{narrowing_key([collection.pk], [ANYBODY])}"
-    return caches["process"].get_or_set(key, lambda: _suggestions_of(collection), _KEPT_SECONDS) or []
+    return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
 
 
-def _suggestions_of(collection: Collection) -> list[str]:
-    """Return the most specific question of each of a few documents, if a search is sure of its passage."""
-    # All readers of the collection get these questions, so narrowed documents are left out.
+def _find_suggestions(collection: Collection) -> list[str]:
+    """Return specific, sure questions of a few documents."""
+    # All readers of the collection see them.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(is_narrowed()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
     best: dict[int, tuple[str, int]] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])
     for pk, document_id, written, path in asking.values_list("pk", "document", "canonical_questions", "heading_path"):
-        for question in _standalone_questions(path, written):
-            if _specificity(question) > _specificity(best.get(document_id, ("", 0))[0]):
+        for question in _find_standalone_questions(path, written):
+            if _rate_specificity(question) > _rate_specificity(best.get(document_id, ("", 0))[0]):
                 best[document_id] = question, pk
-    ordered = sorted(best.values(), key=lambda found: _specificity(found[0]), reverse=True)
+    ordered = sorted(best.values(), key=lambda found: _rate_specificity(found[0]), reverse=True)
     filters = SearchFilters(collections=(collection.pk,), readers=(ANYBODY,))
     return list(islice((question for question, pk in ordered if _is_sure(question, pk, filters)), MOST_OF_A_COLLECTION))
 
 
 def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
-    """Return whether a search for the question finds its passage first, and SURE_LEAD ahead of the second.
-
-    False if the search fails.
-    """
+    """Return whether a search finds the passage with a lead; False if it fails."""
     try:
         hits = search(question, filters, top_k=2).hits
     except RagsiteError as error:
@@ -113,13 +102,10 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
     return len(hits) < 2 or hits[0].score - hits[1].score >= SURE_LEAD
 
 
-def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """Return the questions that a passage answers and that a reader understands without it.
-
-    The heading comes first, without its number, if it is a question. The questions written for the passage follow.
-    """
+def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
+    """Return a passage's questions that are clear without it: its heading, then written ones."""
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
-    # "What is the policy?" does not say which policy.
+    # "What is the policy?" is unclear.
     return [
         question
         for question in (*headings, *written)
@@ -127,21 +113,13 @@ def _standalone_questions(path: list[str], written: list[str]) -> list[str]:
     ]
 
 
-def _specificity(question: str) -> tuple[int, int]:
-    """Return a score that is higher for a more specific question.
-
-    A longer question names more of its subject, up to two lines (70 characters). Beyond that, a shorter one is better.
-    """
+def _rate_specificity(question: str) -> tuple[int, int]:
+    """Return a sort key: long questions up to two lines (70 characters) are specific."""
     return (min(len(question), 70), -len(question))
 
 
 def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Return at most MOST_FOLLOW_UPS questions to ask next, the closest to the citation first.
-
-    They are questions written for passages of the first cited document, and its headings that are questions. Questions
-    that were asked in the conversation, and those of passages that the answer cites, are left out. Every reader of the
-    answer may read the document. Empty for a refusal and for an answer without citations.
-    """
+    """Return new questions of the first cited document, closest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()
@@ -156,7 +134,7 @@ def follow_ups(answer: Answer) -> tuple[str, ...]:
     cited_headings = {cited.section.rpartition(" › ")[2] for cited in citations}
     found: dict[str, str] = {}
     for path, written in near.values_list("heading_path", "canonical_questions")[:_PASSAGES_LOOKED_AT]:
-        for question in _standalone_questions(
+        for question in _find_standalone_questions(
             [heading for heading in path[-1:] if heading not in cited_headings], written
         )[:1]:
             found.setdefault(normalize(question), question)

@@ -1,4 +1,4 @@
-"""A question and its answer as the page shows them."""
+"""Questions and answers for templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chat.pages.plain_text import plain
 from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from retrieval.models import Collection as DocumentCollection
 
-# Below this probability that the sources answer the question, the reader of an answer is told to check them.
+# Below this probability, the reader is warned.
 LOW_CONFIDENCE = 0.5
 
 
@@ -31,12 +31,8 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` is used in the ids of HTML elements. It is the answer's id, except on a shared page. The ``answer`` of a
-    withheld turn contains only the question. ``approved`` names the approver, and is empty for most answers. ``doubts``
-    are the sentences that the sources do not support. ``results`` are the passages beside the answer or instead of it,
-    and ``follow_ups`` are questions to ask next. ``is_narrow`` is true for a refusal after a search in only some of the
-    documents. ``models`` are the language models that can answer again; empty if there is no choice. ``reason`` and
-    ``comment`` explain a bad verdict.
+    ``id`` differs from the answer's on a shared page. A withheld ``answer`` has only the question. ``is_narrow``: some
+    documents were not searched. ``models`` can answer again.
     """
 
     id: uuid.UUID
@@ -74,9 +70,7 @@ class ShownTurn:
 
     @property
     def links(self) -> tuple[Cited, ...]:
-        """The targets of the answer's markers: the citations; in a stopped answer, whose citations were not checked,
-        the whole sources.
-        """
+        """The markers' targets: citations, or the sources of an unchecked, stopped answer."""
         if not self.is_stopped:
             return self.citations
         return tuple(
@@ -88,8 +82,8 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that the answer may link: those in the sources that it cites, and those of their documents."""
-        # A stopped answer was not checked, so it has markers and no citations.
+        """The addresses of cited documents and in cited sources."""
+        # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
         addresses = [address for source in cited for address in find_addresses(source["content"])]
@@ -97,23 +91,18 @@ class ShownTurn:
 
     @property
     def may_differ(self) -> bool:
-        """Return whether a new answer may differ.
-
-        It may if a language model wrote the answer, if the reader can choose a model, or if a part of the site did not
-        respond.
-        """
+        """True if a new answer may differ."""
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices)
 
     @property
     def quoted(self) -> Cited | None:
-        """Return the citation of the passage that the answer quotes; None if it is no quotation."""
+        """The citation of an extractive answer."""
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
         return self.citations[0] if is_quoted and self.citations else None
 
     @property
     def has_rows(self) -> bool:
-        """Return whether the answer's text contains rows of a table. Its table is then not shown again."""
         return shows_rows(self.answer.text)
 
     @property
@@ -122,19 +111,17 @@ class ShownTurn:
 
     @property
     def other_sources(self) -> tuple[SourceCard, ...]:
-        """Return the sources that are neither cited nor shown as a result."""
         shown = {result.chunk_id for result in self.results}
         return tuple(source for source in self.sources if not source.quotes and source.chunk_id not in shown)
 
     @property
     def is_loosely_supported(self) -> bool:
-        """Whether the sources may not answer the question although an answer was found in them."""
+        """True if the answer may not fit the question."""
         confidence = self.answer.confidence
         return not self.answer.refused and confidence is not None and confidence < LOW_CONFIDENCE
 
     @property
     def doubt_summary(self) -> str:
-        """The sentence about unsupported parts of the answer; empty if there are none."""
         if not self.doubts:
             return ""
         checked = count_checked(self.answer.statements)
@@ -149,7 +136,6 @@ class ShownTurn:
 
     @property
     def copy_text(self) -> str:
-        """The answer with its sources, as plain text."""
         sources = (
             f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
         )
@@ -157,7 +143,6 @@ class ShownTurn:
 
     @property
     def spoken_text(self) -> str:
-        """The answer as a screen reader should say it once: without marks."""
         at = [(cited.marker, cited.marker_start) for cited in self.citations if cited.marker_start is not None]
         markers = [Marker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))]
         text = remove_markers(self.answer.text, markers or None)
@@ -165,7 +150,7 @@ class ShownTurn:
 
 
 def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = ()) -> ShownTurn:
-    """The turn as saved. Reads what a template shows of the answer: a template that is rendered later reads nothing."""
+    """Build the stored turn with all database reads of its template."""
     citations = () if answer.status == Answer.Status.PENDING else tuple(map(build_cited, answer.citations.all()))
     feedback = getattr(answer, "feedback", None)
     approval = approval_of(answer.approved)
@@ -194,7 +179,7 @@ def _is_narrow(answer: Answer) -> bool:
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """The question alone, or ``question`` instead of it: the answer quotes documents that the reader may not read."""
+    """Build a turn with only its question, or ``question`` instead."""
     bare = Answer(
         pk=answer.pk,
         conversation_id=answer.conversation_id,
@@ -206,7 +191,7 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
 
 
 def notices(degraded: Iterable[str], notice: str = "") -> tuple[str, ...]:
-    """Notices to the reader about fallbacks and limits of this answer."""
+    """Return notices about fallbacks."""
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

@@ -1,7 +1,6 @@
-"""The widget: the chat in a frame on other sites, for readers without an account.
+"""Serves the chat in a frame on sites in WIDGET_SITES.
 
-A page of a site in WIDGET_SITES has one script tag, which adds a button and the frame. The frame calls the API without
-cookies, so it reaches public collections only, even if the reader is signed in here.
+The frame sends no cookies, so it reaches only public collections.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from chat.pages.turns import build_turn, build_withheld_turn
 
 @require_GET
 def script(request: HttpRequest) -> HttpResponse:
-    """Redirect to the script that a page includes. Raises: Http404 while no site may show the widget."""
+    """Redirect to the script. Raises: Http404 without WIDGET_SITES."""
     _require_sites()
     return redirect(static("chat/widget.js"))
 
@@ -32,19 +31,19 @@ def script(request: HttpRequest) -> HttpResponse:
 @require_GET
 @xframe_options_exempt
 def frame(request: HttpRequest) -> HttpResponse:
-    """The page in the frame, which only sites in WIDGET_SITES can show. Raises: Http404 while no site may."""
+    """Show the framed page. Raises: Http404 without WIDGET_SITES."""
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)
     policy = {"default-src": [NONE], "form-action": [NONE], "frame-ancestors": settings.WIDGET_SITES}
-    # The attribute is read by django-csp's middleware.
+    # django-csp's middleware reads this attribute.
     response._csp_config = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"] | policy  # type: ignore[attr-defined]
     return response
 
 
 @require_GET
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """An answer that was asked without an account, as HTML for the frame, with its sources as links."""
+    """Show an unowned answer in the frame."""
     _require_sites()
     found = get_object_or_404(answers_of_nobody().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)

@@ -1,8 +1,7 @@
-"""Decides which answers are written now, which wait, and which are refused.
+"""Admits answers to writing, waiting or rejection.
 
-Each web process has its own queue, with its part of the site's places. An accepted question reserves its place at once,
-so that many questions at the same moment cannot all pass the check. A reservation lapses after a few seconds if nobody
-asks for the answer. One caller can have only a share of the places.
+Each process has a queue with its share of places. An accepted question reserves a place at once, so that simultaneous
+questions cannot all pass the check; an unused reservation lapses.
 """
 
 from __future__ import annotations
@@ -22,14 +21,15 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# An answer's time before the first is complete, the newest answer's share of the mean, and the longest pause asked for.
+# Initial mean, the newest answer's weight in it, and the longest Retry-After.
 FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A place in the queue: reserved until ``until``, or waiting, or being written. ``wake`` is called, from any
-    thread, when others have left.
+    """A place: reserved until ``until``, waiting, or in use.
+
+    Any thread may call ``wake``.
     """
 
     caller: str
@@ -43,7 +43,7 @@ class _Place:
 
 
 class Admission:
-    """The queue of one process, for all of its threads. The places in the settings are divided among ``processes``."""
+    """The queue of a process, for all its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.processes = 1
@@ -62,35 +62,37 @@ class Admission:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
-        """Reserve a place for an answer that will be asked for in a moment. An empty ``caller`` is not limited to a
-        share. Raises: SiteBusy; BudgetSpent if too many answers of the caller wait.
+        """Reserve a place; an empty ``caller`` has no limit.
+
+        Raises: SiteBusy; BudgetSpent for too many waiting answers of the caller.
         """
         with self._lock:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
             most_of_caller = share_of(self.at_once) + share_of(self.waiting)
-            # Who joins late, with more than the share, takes no places of others.
+            # Answers beyond a caller's share take no places of others.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
                 message = _("Too many questions are being answered. Please try again in %(seconds)d seconds.")
-                seconds = self._seconds_for((ahead - self.at_once + 1) / self.at_once)
+                seconds = self._estimate_seconds((ahead - self.at_once + 1) / self.at_once)
                 raise SiteBusy(message % {"seconds": seconds}, seconds)
             if caller and places[caller] >= most_of_caller:
                 REFUSED_QUESTIONS.inc()
                 sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
-                raise BudgetSpent(sentence, self._seconds_for(1))
+                raise BudgetSpent(sentence, self._estimate_seconds(1))
             self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
-        """Give the place back: the question was not saved, or its answer needs no place."""
+        """Release an unneeded reservation."""
         with self._lock:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Take a place at the end of the queue, even if it is full, because the question has been accepted. ``caller``
-        is used if no place was reserved, or too long ago, or in another process.
+        """Take a place, even in a full queue: the question was accepted.
+
+        ``caller`` replaces a missing reservation.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
@@ -98,8 +100,9 @@ class Admission:
             self._count()
 
     def place(self, answer_id: UUID) -> int:
-        """The answer's position: 1 for the next one to begin, 0 or less for one that may begin now. Answers of callers
-        whose share is used up come after the others.
+        """Return the answer's position; 0 or less may begin now.
+
+        Answers beyond their caller's share come last.
         """
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]
@@ -121,7 +124,6 @@ class Admission:
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
-        """Remove the answer, because it is complete or no longer wanted."""
         with self._lock:
             begun_at = self._joined.pop(answer_id).begun_at
             if begun_at is not None:
@@ -129,12 +131,10 @@ class Admission:
             self._count()
         self._wake_others()
 
-    def _seconds_for(self, answers: float) -> int:
-        """How long so many answers take, one after the other."""
+    def _estimate_seconds(self, answers: float) -> int:
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
     def counts(self) -> tuple[int, int]:
-        """How many answers are being written, and how many wait."""
         writing = sum(each.is_begun for each in self._joined.values())
         return writing, len(self._joined) - writing
 
@@ -153,5 +153,5 @@ ADMISSION = Admission()
 
 
 def share_of(places: int) -> int:
-    """How many of ``places`` one caller may have at once, at least 1."""
+    """Return a caller's share of places, at least 1."""
     return max(1, int(places * settings.CALLER_SHARE))

@@ -1,7 +1,6 @@
-"""The answer cache: the same question, asked of the same documents in the same way, is not answered twice.
+"""Reuses an answer to the same question of the same documents.
 
-The key contains everything that an answer depends on, so nothing has to be invalidated: if a document, the search
-profile, the model, a rule or somebody's rights change, the key changes.
+The key contains everything that an answer depends on, so entries need no invalidation.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from retrieval.search.profiles.profiles import profile_for
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.types import SearchFilters, Turn
 
-# Grows with a release that picks, checks or refuses answers by other rules.
+# Increase it with changed rules for answers.
 RULES_VERSION = 10
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# The prompt names the day: what is asked of it holds for no other.
+# Such answers are valid only today.
 _OF_TODAY = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|now|currently?|(?:this|next|last) (?:week|month|year|quarter)|latest|still"
     r"|vandaag|vanavond|morgen|gisteren|nu|momenteel|huidige?|(?:deze|volgende|vorige|afgelopen) (?:week|maand)"
@@ -57,13 +56,9 @@ def build_key(
     subject: str = "",
     writer: str = "",
 ) -> str:
-    """The SHA-256, in hexadecimal, of everything that an answer to the question depends on; empty if answers are not
-    reused.
+    """Return the SHA-256 of everything that an answer depends on, or "".
 
-    ``writer`` names the language model that will write; empty: the site's default.
-
-    It is made before the search: if a document changes after that, the answer is stored under an outdated key. Raises:
-    SearchUnavailable.
+    It is computed before the search: an answer to changed documents gets an outdated key. Raises: SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -73,14 +68,13 @@ def build_key(
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, Any] = {
         "rules": [RULES_VERSION, ANALYSIS_VERSION],
-        "question": _normalized(question),
+        "question": _normalize(question),
         "history": [(turn.question, turn.answer) for turn in history],
         "method": method,
         "profile": [profile.name, profile.version_id, repr(profile.settings)],
         "hybrid": settings.RETRIEVAL_HYBRID_ENABLED,
-        "reranker": _configured(settings.RERANKERS.get(profile.settings.reranker, {})),
-        "reformulator": _configured(settings.QUERY_REFORMULATOR),
-        # With what the asker may see.
+        "reranker": _describe_backend(settings.RERANKERS.get(profile.settings.reranker, {})),
+        "reformulator": _describe_backend(settings.QUERY_REFORMULATOR),
         "filters": repr(filters),
         "narrowing": narrowing_key(filters.collections, filters.readers),
         "approved": version_of(filters.collections),
@@ -101,17 +95,16 @@ def build_key(
         ]
         if model is not None
         else [],
-        # Refusals and notices are in the reader's language.
+        # Notices are in the reader's language.
         "language": get_language(),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def find(key: str) -> Answer | None:
-    """The newest answer that can be reused for this key; None without one.
+    """Return the newest reusable answer, or None.
 
-    It must be complete, recent, without a notice, from a search with all retrievers, and not found unhelpful by anybody
-    who got it, first or again.
+    It is complete, recent, without notices and failures, and never rated unhelpful, also as a copy.
     """
     if not key:
         return None
@@ -134,11 +127,7 @@ def find(key: str) -> Answer | None:
 
 
 def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
-    """The key of an answer that is about to be written, and the earlier answer that can be used instead, if there is
-    one.
-
-    Raises: SearchUnavailable.
-    """
+    """Return the new answer's key, and a reusable one or None. Raises: SearchUnavailable."""
     subject = answer.conversation.subject
     key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject, writer=writer)
     if not key or answer.anew:
@@ -150,15 +139,12 @@ def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], wri
 
 
 def copy_to(answer: Answer, original: Answer) -> list[Citation]:
-    """The unsaved rows of the citations; fills in the rest of ``answer`` from its original.
-
-    Tokens and cost are not copied: they were paid once, for the original.
-    """
+    """Copy the original without its cost, and return unsaved citations."""
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None
     answer.trace = {**original.trace, "repeats": {"answer": str(original.pk), "completed_at": completed_at}}
-    # Whoever asked first may have deleted it since.
+    # The first asker may have deleted it.
     answer.repeats = Answer.objects.filter(pk=original.pk).first()
     fields = [field.attname for field in Citation._meta.concrete_fields if field.name not in ("id", "answer")]
     return [
@@ -166,14 +152,12 @@ def copy_to(answer: Answer, original: Answer) -> list[Citation]:
     ]
 
 
-def _normalized(question: str) -> str:
-    """The question in one spelling. Capitals stay, because the search and the evidence recognise part codes,
-    identifiers and names by them. The price is that a question in other capitals is answered anew.
-    """
+def _normalize(question: str) -> str:
+    """Normalise the question; capitals mark codes, identifiers and names."""
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 
-def _configured(backend: dict[str, Any]) -> list[Any]:
-    """A backend's description without its key, which does not affect answers."""
+def _describe_backend(backend: dict[str, Any]) -> list[Any]:
+    """Return a backend's options without its key."""
     options = {name: value for name, value in backend.get("OPTIONS", {}).items() if name != "api_key"}
     return [backend.get("BACKEND", ""), options]

@@ -1,4 +1,4 @@
-"""Accepts a question: checks the asker and the question, and creates the row for the answer."""
+"""Accepts a question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from retrieval.rights.search_filters import filters_for
 from retrieval.search.understanding.syntax import parse
 from retrieval.types import SearchMethod, Turn
 
-# Control characters and halves of surrogate pairs cannot be stored, and mean nothing.
+# PostgreSQL cannot store surrogates and some control characters.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
@@ -49,20 +49,15 @@ def begin(
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
-    """A PENDING answer to the question, in the conversation named or in a new one.
+    """Create a PENDING answer in a named or new conversation.
 
-    It is searched in the ``collection`` (a slug; empty: all that the user may read), or only in the ``document`` (an
-    id) and its attachments; without either, as the conversation's last question was. A question that ``edits`` another
-    one of the user's begins a branch: a conversation that continues from the turns before the edited question.
+    The scope is ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments; by default the
+    last question's scope. ``edits`` begins a branch from an earlier question. ``model`` defaults to the conversation's
+    or the user's. ``anew``: reuse no earlier answer. ``history`` (oldest first) replaces the conversation's. ``caller``
+    is the account or address whose share of places is used.
 
-    ``model`` names the language model that writes; empty: the conversation's last choice, if the user may still choose
-    it, or the user's default. With ``anew`` no earlier answer is reused, and the conversation keeps its model.
-    ``history`` are earlier turns, oldest first, sent by a client that stores them; they replace the conversation's.
-    ``caller`` is the account or address whose share of the places is used; empty: without a limit.
-
-    Raises: InvalidQuestion; SiteBusy when too many answers wait already; BudgetSpent when the user may ask no more
-    today, or too many answers of the caller's wait; each with a sentence for the visitor. DiskFull when there is no
-    room to save an answer.
+    Raises, with messages for the asker: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
+    share; DiskFull.
     """
     question = checked(question)
     limits = limits_of(user)
@@ -71,20 +66,20 @@ def begin(
     models = writers.language_models(user)
     if model and model not in models:
         raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
-    with _place_in_queue(caller) as answer_id, transaction.atomic():
+    with _reserve_place(caller) as answer_id, transaction.atomic():
         budgets.spend_question(user)
         if conversation_id is not None:
-            conversation = _continuable(user, visitor).filter(pk=conversation_id).first()
+            conversation = _find_continuable(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
             if collection is not None or document is not None:
-                conversation.collection, conversation.document = _scope(user, collection or "", document)
+                conversation.collection, conversation.document = _find_scope(user, collection or "", document)
             conversation.updated_at = timezone.now()
             if model and not anew:
                 conversation.model = model
             conversation.save(update_fields=["updated_at", "model", "collection", "document"])
         else:
-            within, only = _scope(user, collection or "", document)
+            within, only = _find_scope(user, collection or "", document)
             conversation = Conversation.objects.create(
                 owner=user if user.is_authenticated else None,
                 visitor="" if user.is_authenticated else visitor,
@@ -109,8 +104,7 @@ def begin(
         )
 
 
-def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
-    """The collection and the document that a question names. Raises: InvalidQuestion if they may not be read."""
+def _find_scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collection | None, Document | None]:
     if document is not None:
         readable = Document.objects.readable_by(user).select_related("collection")
         if (only := readable.filter(pk=document).first()) is None:
@@ -124,8 +118,8 @@ def _scope(user: AnyUser, collection: str, document: int | None) -> tuple[Collec
 
 
 @contextmanager
-def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
-    """A new answer's id, with a place reserved for it."""
+def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
+    """Run with a reserved place, which errors release."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -135,18 +129,16 @@ def _place_in_queue(caller: str) -> Iterator[uuid.UUID]:
         raise
 
 
-def _continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
-    """Conversations that the caller may continue: their own, or, for a program that keeps no cookies, one whose id it
-    knows.
-    """
+def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
     if not visitor and not user.is_authenticated:
         return conversations_of_nobody()
     return Conversation.objects.of(user, visitor)
 
 
 def checked(question: str) -> str:
-    """The question as it can be stored and searched. Raises: InvalidQuestion if it is empty or too long, or only
-    excludes words.
+    """Return the cleaned question.
+
+    Raises: InvalidQuestion if it is empty, too long, or only excludes words.
     """
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:

@@ -1,4 +1,4 @@
-"""Answers and their events as JSON: the one form in which they are stored, streamed and returned by the API."""
+"""Builds the JSON of answers and events, for storage and API."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
-# What the row of an answer and the event `searched` call the same.
+# Fields of both an answer and `searched`.
 _SEARCHED = ("sources", "search_method", "degraded", "completed_question", "joined_question", "confidence")
-# What a verified citation, its row and its JSON call the same.
+# Fields of a citation, its row and its JSON.
 _MARKER = ("marker", "marker_start", "marker_end")
 _QUOTE = ("quote", "start", "end", "support", "verbatim", "marked_start", "marked_end")
 
 
 def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
-    """Return the payload of a `token`; without ``markers`` every ``[n]`` of the text is one."""
+    """Return the payload of a `token`; None: every ``[n]`` is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -39,7 +39,6 @@ def token(text: str, markers: Iterable[Marker] | None = None) -> dict[str, Any]:
 
 
 def tokens(answer: Answer) -> Iterator[dict[str, Any]]:
-    """Yield the payloads of the tokens of a saved answer."""
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
@@ -57,17 +56,15 @@ def searched(draft: AnswerDraft) -> dict[str, Any]:
         "completed_question": completed_question(trace),
         "joined_question": trace.joined_query,
         "confidence": draft.confidence,
-        **_of_trace(trace),
+        **_read_trace_fields(trace),
     }
 
 
 def searched_before(answer: Answer) -> dict[str, Any]:
-    """The `searched` payload of a saved answer."""
-    return {**{name: getattr(answer, name) for name in _SEARCHED}, **_of_trace(read_trace(answer.trace))}
+    return {**{name: getattr(answer, name) for name in _SEARCHED}, **_read_trace_fields(read_trace(answer.trace))}
 
 
-def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
-    """The class of the question, and the question searched instead of it; None if that was the question itself."""
+def _read_trace_fields(trace: SearchTrace | None) -> dict[str, Any]:
     done = trace.reformulation if trace is not None else None
     return {
         "query_class": trace.query_class.value if trace is not None else "",
@@ -78,15 +75,12 @@ def _of_trace(trace: SearchTrace | None) -> dict[str, Any]:
 
 
 def completed_question(trace: SearchTrace) -> str:
-    """The question as it was searched and answered, if a model rewrote a follow-up or a spelling was corrected; else
-    empty.
-    """
+    """Return the completed or corrected question, or ""."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    """Write the search result into the row."""
     found = searched(draft)
     for name in _SEARCHED:
         setattr(answer, name, found[name])
@@ -94,24 +88,24 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Write the answer into the row; returns the unsaved rows of its citations."""
+    """Fill in the answer's row, and return unsaved citations."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
-    answer.alternatives = [_alternative(each) for each in outcome.alternatives]
+    answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
     answer.usage = to_json(outcome.usage) or {}
     answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
-    answer.computed = _computed(draft, outcome)
+    answer.computed = _describe_computed(draft, outcome)
     answer.table = to_json(draft.table) if draft is not None else None
     answer.written = draft.written if draft is not None and outcome.generator == draft.generator else ""
-    return [_citation(answer, cited) for cited in outcome.citations]
+    return [_build_citation(answer, cited) for cited in outcome.citations]
 
 
 def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
-    """An answer that is shown once and not saved, with its citations."""
+    """Return an unsaved answer with its citations."""
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
@@ -119,14 +113,11 @@ def unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed)
 
 
 def source(found: ContextSource, question: str) -> dict[str, Any]:
-    """Return the payload of a source.
-
-    ``snippet`` is the sentence of its best passage that is closest to the question.
-    """
+    """Return the payload of a source; ``snippet`` is closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
-        **_place(block.best),
+        **_describe_place(block.best),
         "content": block.content,
         "start": block.start,
         "end": block.end,
@@ -136,14 +127,13 @@ def source(found: ContextSource, question: str) -> dict[str, Any]:
     }
 
 
-# An answer asks for those of its sources several times.
 @functools.lru_cache(maxsize=256)
 def _is_instructed(content: str) -> bool:
-    """Whether the text has sentences that instruct a language model; the prompt leaves these out."""
+    """Return whether sentences instruct a model, and are left out."""
     return bool(find_instructions(content))
 
 
-def _place(passage: Passage) -> dict[str, Any]:
+def _describe_place(passage: Passage) -> dict[str, Any]:
     return {
         "collection": passage.collection_name,
         "chunk_id": passage.chunk_id,
@@ -159,20 +149,17 @@ def _place(passage: Passage) -> dict[str, Any]:
     }
 
 
-def _alternative(found: Alternative) -> dict[str, Any]:
+def _describe_alternative(found: Alternative) -> dict[str, Any]:
     passage = found.passage
     return {
-        **_place(passage),
+        **_describe_place(passage),
         "url": passage_url(passage.document_id, found.start, found.end),
         **{name: getattr(found, name) for name in ("text", "quote", "start", "end", "score")},
     }
 
 
-def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
-    """The computation over a table that the answer states; None if it states no value.
-
-    A model describes computations in its own sentences, which are checked like its others.
-    """
+def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] | None:
+    """Return the computation that the answer states, if it is extractive."""
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
@@ -185,12 +172,11 @@ def _computed(draft: AnswerDraft | None, outcome: Completed) -> dict[str, Any] |
             "caption": result.caption,
             "rows": result.total,
         },
-        # A value over many rows names the first of them.
         "rows": {"count": result.matched, "numbers": list(result.ordinals)},
     }
 
 
-def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
+def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     passage = cited.passage
     own = {name: getattr(cited, name) for name in (*_MARKER, *_QUOTE)}
     place = {name: getattr(passage, name) for name in ("chunk_id", "document_id", "document_title", "section", "page")}
@@ -198,9 +184,7 @@ def _citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 
 def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
-    """A finished answer, whole, as the API returns it. A repeated one is marked without the id of the original, which
-    would let the caller read what a stranger asked.
-    """
+    """Return a finished answer, without its original's id, which would open a stranger's answer."""
     approval = approval_of(answer.approved)
     return {
         "answer": answer.text,
@@ -210,7 +194,7 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
         "refused": answer.refused,
         "alternatives": answer.alternatives,
         "choices": answer.choices,
-        "citations": [_cited(cited, source_of(answer, cited)) for cited in citations],
+        "citations": [_describe_cited(cited, source_of(answer, cited)) for cited in citations],
         "search_method": answer.search_method,
         "degraded": answer.degraded,
         "generator": answer.generator,
@@ -232,12 +216,12 @@ def completed(answer: Answer, citations: Iterable[Citation]) -> dict[str, Any]:
 
 
 def is_cut_off(answer: Answer) -> bool:
-    """Return whether the text ends before its end: the model reached a limit, or the answer was stopped."""
+    """Return whether the text was stopped or reached a limit."""
     trace = read_trace(answer.trace)
     return answer.status == Answer.Status.STOPPED or (trace is not None and trace.cut_off)
 
 
-def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
     of_document = {name: source["document"][name] for name in ("url", "collection")}
     return {
         **{name: getattr(cited, name) for name in _MARKER},
@@ -252,9 +236,7 @@ def _cited(cited: Citation, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_of(answer: Answer, cited: Citation) -> Mapping[str, Any]:
-    """The first source from the cited document. For an answer saved without them, its collection is empty and its page
-    unit is a page.
-    """
+    """Return the first source from the cited document, with defaults."""
     unknown: dict[str, Any] = {"collection": "", "page_unit": "page", "document": {"url": "", "collection": ""}}
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), unknown)
     return {**unknown, **found, "document": {**unknown["document"], **found["document"]}}

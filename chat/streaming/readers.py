@@ -1,4 +1,4 @@
-"""An answer's stream as one reader may read it: it ends if the reader loses the right to its sources."""
+"""Streams an answer to a reader until the reader loses the right to its sources."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from core.key_limits import KeyLimits, limits_of, set_limits
 from core.threads import in_database
 from core.user_types import AnyUser
 
-# A right that is lost ends a stream after this long, and a little.
+# Seconds after which a lost right ends a stream.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 
 
-# One look a second for each user, however many streams that user reads; visitors are all the same.
+# Rights are cached per user, not per stream; visitors share an entry.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -43,29 +43,26 @@ async def follow(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """As `streams.follow`, while ``user`` may read the sources; then `failed`, with a sentence.
-
-    A reader with an API key may read while the key is valid, a reader with a session while that lasts.
-    """
+    """Yield the events while ``user``, with its key or session, may read the sources."""
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
-        yield _withheld()
+        yield _build_withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
     checked_at = time.monotonic()
     try:
         while True:
-            following = asyncio.ensure_future(_next_of(events))
+            following = asyncio.ensure_future(_read_next(events))
             try:
                 while not following.done():
                     await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
                     if time.monotonic() - checked_at >= RECHECK_SECONDS:
                         checked_at = time.monotonic()
                         if not await in_database(reader.may_go_on):
-                            yield _withheld()
+                            yield _build_withheld()
                             return
             finally:
-                # What was cancelled must have let go before the events are closed.
+                # A cancelled task must finish first.
                 if not following.done():
                     following.cancel()
                     await asyncio.wait([following])
@@ -75,32 +72,31 @@ async def follow(
             if event.name == "searched":
                 may_read = await in_database(reader.may_read, event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
-                # The last event has the answer as it is saved, where this process wrote it.
                 is_saved = event.name == "completed" and event.answer.is_finished
                 may_read = await in_database(reader.may_begin, event.answer if is_saved else None)
             else:
                 may_read = True
-            yield event if may_read else _withheld()
+            yield event if may_read else _build_withheld()
             if not may_read:
                 return
     finally:
         await events.aclose()
 
 
-async def _next_of(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
+async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
     return await anext(events, None)
 
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
-    """Whether ``user``, who has waited for the answer, may read it now that it is complete."""
-    held = _rights_of(user.pk, limits_of(user), fresh=True)
+    """Return whether ``user`` may still read the answer."""
+    held = _find_rights(user.pk, limits_of(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
     return not held.hide(rights.documents_behind(answer))
 
 
 class _Reader:
-    """A reader's state while one stream is open. Its methods read the database."""
+    """A reader of an open stream."""
 
     def __init__(self, answer_id: uuid.UUID, user: AnyUser, session_key: str) -> None:
         self._answer_id = answer_id
@@ -110,19 +106,17 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # Who comes back in the middle does not hear what was searched, which may not be stored yet either.
+        # False after reconnecting behind `searched`.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
-        """Whether the answer's present content, or the content just ``saved``, may be read. A deleted answer is
-        reported by the stream.
-        """
+        """Return whether the answer, or its ``saved`` content, may be read; True if it was deleted."""
         if saved is None:
             found = Answer.objects.select_related("conversation").filter(pk=self._answer_id).order_by()
             answer = found.defer("trace", "text", "statements", "timings_ms").first()
             if answer is None:
                 return True
-            # A visitor was found by the cookie, which a stream cannot lose.
+            # A visitor's cookie was checked before.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
@@ -137,7 +131,7 @@ class _Reader:
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: list[dict[str, Any]], *, fresh: bool = False) -> bool:
-        """Whether the reader may read these sources and those of all earlier events."""
+        """Return whether these and all earlier sources may be read."""
         quoted = rights.documents_of(sources)
         self._documents |= quoted
         self._behind |= rights.collections_of(quoted)
@@ -145,45 +139,42 @@ class _Reader:
         return self.may_go_on(fresh=fresh)
 
     def may_go_on(self, *, fresh: bool = False) -> bool:
-        held = _rights_of(self._user_pk, self._limits, self._session_key, fresh=fresh)
+        held = _find_rights(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
             allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
-        # A right given a moment ago is not among those that were looked up before.
+        # Cached rights may miss a new right.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
 def _load_searched(answer: Answer) -> dict[str, Any] | None:
-    """The search result of an answer that is being written, here or in another process."""
     run = RUNS.get(answer.pk)
     events: list[Any] = list(run.events) if run is not None else []
     if not events:
         events = list(StreamedEvent.objects.filter(answer=answer, attempt=answer.attempts, name="searched"))
-    # The last one has the sources of those before it, and those that a model found in the tables.
+    # The last event contains all sources.
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
-def _rights_of(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
-    """The user's rights, at most half a second old; None if the user was deactivated or deleted, the key was revoked,
-    or the session has ended.
-    """
+def _find_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
+    """Return the user's recent rights; None for an invalid user, key or session."""
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:
         return known[1]
     if len(_RIGHTS) >= _MOST_CACHED:
         _RIGHTS.clear()
-    held = _looked_up(user_pk, limits, session_key)
+    held = _look_up_rights(user_pk, limits, session_key)
     _RIGHTS[user_pk, limits, session_key] = (now, held)
     return held
 
 
-def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
+def _look_up_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str) -> Rights | None:
     if user_pk is None:
         return rights.rights_of(AnonymousUser())
     user = (
-        _user_of_session(session_key)
+        _find_user_of_session(session_key)
         if session_key
         else get_user_model()._default_manager.filter(pk=user_pk, is_active=True).first()
     )
@@ -197,12 +188,11 @@ def _looked_up(user_pk: int | None, limits: KeyLimits | None, session_key: str) 
     return rights.rights_of(user)
 
 
-def _user_of_session(session_key: str) -> Any:
-    """The session's user; an anonymous one if the session does not exist or was ended by a new password."""
+def _find_user_of_session(session_key: str) -> Any:
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     return get_user(request)
 
 
-def _withheld() -> StreamedEvent:
+def _build_withheld() -> StreamedEvent:
     return streams.passing("failed", message=rights.withheld_message(), withheld=True)

@@ -1,4 +1,4 @@
-"""The answers that this process is writing: their input, their published events, and their outcome."""
+"""Answers that this process is writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.types import SearchFilters, Turn
 
 
 def text_of(events: Iterable[StreamedEvent]) -> str:
-    """Return the answer's text, from its events; a `reset` cancels the tokens before it."""
+    """Return the answer's text; a `reset` cancels earlier tokens."""
     text = ""
     for event in events:
         text = "" if event.name == "reset" else text
@@ -25,19 +25,12 @@ def text_of(events: Iterable[StreamedEvent]) -> str:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of a leased ``answer`` in this process: its input, the events published so far, and the outcome to be
-    saved.
+    """The writing of a leased ``answer`` in this process.
 
-    The first ``stored`` events are in the database. ``readers`` are those with an open connection, ``followers`` those
-    of them who wait for the next event; ``last_read`` is when the last connection was closed, ``last_followed`` when an
-    event was last taken. ``caller`` is whose share of the places it uses. ``may_return`` is true if a reader that can
-    reconnect has been here, ``is_begun`` if it no longer waits for its turn, ``is_stopped`` if it was cancelled because
-    somebody stopped it, nobody reads it, or another process writes it. ``ending`` is true if its outcome is known and
-    is being saved: from then on it cannot be stopped.
-
-    ``draft`` is None until the sources are known, ``outcome`` until the answer is complete or failed; ``outcome`` is an
-    earlier answer if that one is reused. ``is_partial`` is true if a reader, the lack of one, or the deadline ended it.
-    ``cache_key`` is empty for an answer that must not be reused.
+    ``stored`` counts events in the database, ``readers`` open connections, ``followers`` those that wait for an event.
+    ``may_return``: a reader can reconnect. ``is_begun``: its turn has come. ``is_stopped``: cancelled by a user or for
+    lack of readers or lease. ``ending``: too late to stop. ``outcome`` may be a reused answer. ``is_partial``: stopped
+    or out of time.
     """
 
     answer: Answer
@@ -66,17 +59,14 @@ class Run:
 
     @property
     def text(self) -> str:
-        """The published text of the answer."""
         return text_of(self.events)
 
     def cancel(self) -> None:
-        """Stop the writing, unless its outcome is already being saved."""
         if self.task is not None and not self.ending:
             self.is_stopped = True
             self.task.cancel()
 
     def next_event(self, name: str, payload: dict[str, Any]) -> StreamedEvent:
-        """The event that follows the published ones."""
         sequence = len(self.events) + 1
         return StreamedEvent(
             answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload

@@ -1,7 +1,4 @@
-"""The outcome of an answer as rows: the answer, its citations, and the last event of its stream, in one transaction.
-
-It also closes answers that no process writes any more, and deletes the events of old ones.
-"""
+"""Saves an answer, its citations and last event in one transaction; closes interrupted answers."""
 
 from __future__ import annotations
 
@@ -38,40 +35,38 @@ BROKEN = _("Something went wrong while answering. The question is saved: please 
 DELETED = _("This conversation was deleted.")
 INTERRUPTED = _("The answer was interrupted. The question is saved: please ask again.")
 STOPPED = _("Stopped before the end.")
-# Of the event `failed`, when there was no room to save the answer.
+# The code of `failed` on a full disk.
 DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
 def store(events: Sequence[StreamedEvent]) -> None:
-    """Store events, some of which may already be stored: the last regular round can still be under way at the end."""
+    """Store events; the last regular round may overlap with the end."""
     StreamedEvent.objects.bulk_create(events, ignore_conflicts=True)
 
 
 def save(run: Run) -> StreamedEvent:
-    """Save the outcome after the events published before it; returns the last event, with the answer as saved.
+    """Save the outcome, and return the last event with the stored answer.
 
-    Saving twice saves once, and returns the same. If the lease went to another process, or the answer was closed, the
-    event is `lost` and nothing is saved: the database is right.
+    A second call returns the same event. If the lease was lost, the event is `lost`: the database is right.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # Saved already, by an attempt whose word of success was lost; or taken over by another process.
+            # An earlier attempt saved it without confirmation, or another process took over.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # Without a search there was nothing that an answer could have depended on; and a copy must not serve in the
-        # place of its original when that is deleted, and what was thought of it with it.
-        # An approved answer is looked up each time: it may expire.
+        # An answer without a search has no key, a copy must not replace its deleted original, and an approved answer
+        # may expire.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
             payloads.fill_in_search(answer, draft)
             is_written = isinstance(outcome, Completed) and outcome.generator == draft.generator
-            answer.trace = _explained(draft, answer.sources, cut_off=draft.cut_off and is_written)
+            answer.trace = _build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written)
         match outcome:
             case Failed():
                 answer.fail(outcome.message)
@@ -81,7 +76,7 @@ def save(run: Run) -> StreamedEvent:
             case Answer():
                 answer.complete()
                 citations = answer_cache.copy_to(answer, outcome)
-        citations = Citation.objects.bulk_create(_without_lost_references(citations))
+        citations = Citation.objects.bulk_create(_remove_lost_references(citations))
         fill_in_behind(answer)
         if answer.choices:
             answer.narrowing_key = rights.offers_key(answer.source_collections, answer.asker)
@@ -103,14 +98,14 @@ def save(run: Run) -> StreamedEvent:
 
 
 def unsaved(error: Exception) -> dict[str, Any]:
-    """The payload of the last event of an answer that could not be saved because of this error."""
+    """Return the last event's payload after an error in saving."""
     if disk.is_disk_full(error) or disk.is_short():
         return {"message": disk.message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 
-def _without_lost_references(citations: list[Citation]) -> list[Citation]:
-    """The rows as they can be saved; the words of a deleted passage are kept without their reference."""
+def _remove_lost_references(citations: list[Citation]) -> list[Citation]:
+    """Remove references to deleted rows; cited words stay."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch(
@@ -124,7 +119,7 @@ def _without_lost_references(citations: list[Citation]) -> list[Citation]:
     return citations
 
 
-def _explained(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, Any]:
+def _build_trace(draft: AnswerDraft, sources: Sequence[Mapping[str, Any]], *, cut_off: bool) -> dict[str, Any]:
     instructed = tuple(source["marker"] for source in sources if source["instructions"])
     trace = AnswerTrace(
         **{each.name: getattr(draft.trace, each.name) for each in fields(SearchTrace)},
@@ -147,12 +142,11 @@ def _count(answer: Answer) -> None:
 
 @receiver(sweeping, dispatch_uid="chat.close_interrupted")
 def close_interrupted(**_options: Any) -> int:
-    """Mark answers that no process is writing any more as failed, and delete the events of old ones."""
     interrupted = Answer.objects.interrupted()
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # Its process died before it could save the text.
+        # Its process died unsaved.
         text = text_of(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()

@@ -1,8 +1,7 @@
-"""The answers that this process writes: their leases, published events, heartbeats and endings.
+"""Writes answers in this process.
 
-Events reach readers in the same process at once. They and the heartbeats are stored a few times a second, for all
-answers together: one statement for a hundred answers, not a hundred statements. Whatever happens, the last event is
-true and is stored before it is shown.
+Events and heartbeats are stored a few times per second, in one statement for all answers. The last event is stored
+before it is shown.
 """
 
 from __future__ import annotations
@@ -43,13 +42,11 @@ from retrieval.types import SearchFilters, SearchMethod
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-# How long an answer goes on being written for a reader who may come back.
+# Writing continues for a reader who may reconnect.
 UNFOLLOWED_SECONDS = 5.0
-# The same for a caller who cannot come back: the next round ends the work.
+# Writing stops in the next round for a caller who cannot reconnect.
 GONE_SECONDS = 0.2
-# Waits between the attempts to save a finished answer.
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
-# For finding an earlier answer that serves again.
 LOOK_UP_SECONDS = 2.0
 
 _RENEW = (
@@ -61,11 +58,8 @@ _RENEW = (
 _WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
 
-# Its beginning ------------------------------------------------------------------------------------------------------
-
-
 def acquire(answer_id: uuid.UUID) -> Run | None:
-    """Return the run of an answer that waits or whose writer is dead, or None if there is no such answer."""
+    """Lease an answer; None if it needs no writer."""
     answer = Answer.objects.acquire(answer_id)
     if answer is None:
         return None
@@ -83,15 +77,11 @@ def start(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watch = _WATCHES.get(run.loop)
     if watch is None or watch.done():
-        # In no context: it works for all answers, not for the request that happened to begin the first one.
+        # The task works for all answers, not for one request.
         _WATCHES[run.loop] = run.loop.create_task(_watch(run.loop), name="heartbeat of answers", context=Context())
 
 
-# Its events ---------------------------------------------------------------------------------------------------------
-
-
 async def _write(run: Run) -> None:
-    """Publish the answer's events, then save its outcome and publish that."""
     run.outcome = Failed(str(BROKEN))
     started = time.perf_counter()
     try:
@@ -106,7 +96,7 @@ async def _write(run: Run) -> None:
             await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
             return
         run.is_partial = True
-        run.outcome = _so_far(run, str(STOPPED))
+        run.outcome = _complete_early(run, str(STOPPED))
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
             is_partial = bool(run.text)
@@ -114,7 +104,7 @@ async def _write(run: Run) -> None:
             logger.warning("Answer %s was not done within %g s.", run.answer.pk, settings.QUESTION_SECONDS)
             run.is_partial = is_partial
             run.outcome = (
-                _so_far(run, _("The time for this answer was over before its end."))
+                _complete_early(run, _("The time for this answer was over before its end."))
                 if is_partial
                 else Failed(_("The site did not manage to answer in time. The question is saved: please ask again."))
             )
@@ -124,17 +114,16 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # Shielded: a server that shuts down cancels everything, and the outcome must be saved all the same.
+    # A shutdown cancels all tasks, but the outcome must be saved.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
-def _so_far(run: Run, notice: str) -> Completed:
+def _complete_early(run: Run, notice: str) -> Completed:
     generator, usage = (run.draft.generator, run.draft.usage) if run.draft is not None else ("", None)
     return Completed(run.text, (), generator, notice=notice, usage=usage)
 
 
 async def _publish(run: Run, started: float) -> None:
-    """Publish the events except the last one, and record their content in the run."""
     async with aclosing(_generate_events(run)) as events:
         async for event in events:
             milliseconds = (time.perf_counter() - started) * 1000
@@ -142,11 +131,11 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # In a thread: it looks for instructions in the sources, which takes milliseconds.
+                    # Searching the sources for instructions takes milliseconds.
                     run.tell("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
-                    # The last token's time counts: what follows is checking.
+                    # The last token's time counts.
                     run.timings_ms["written"] = milliseconds
                     run.tell("token", payloads.token(event.text, event.markers))
                 case Withdrawn():
@@ -176,7 +165,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
     if earlier is not None:
         yield earlier
         return
-    async with _turn(run):
+    async with _wait_for_turn(run):
         without_model = ""
         if not await in_database(budgets.may_use_model, answer.conversation.owner):
             without_model = _(
@@ -197,7 +186,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """As `answer_cache.look_up`; a database error is left for the search to report."""
+    """Look up a reusable answer; the search reports database errors."""
     try:
         with statements_within(LOOK_UP_SECONDS):
             return answer_cache.look_up(run.answer, run.filters, run.history, writer)
@@ -208,18 +197,12 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
         return "", None
 
 
-# Its turn -----------------------------------------------------------------------------------------------------------
-
-
 @asynccontextmanager
-async def _turn(run: Run) -> AsyncGenerator[None, None]:
-    """A context that is entered at the run's turn. While it waits, it publishes `queued` with its place whenever that
-    changes, and with 0 at the end of the wait.
-    """
+async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
+    """Run in the run's turn, with `queued` events at each change of its position, the last with 0."""
     changed = asyncio.Event()
 
     def wake() -> None:
-        # A loop that is closed has nobody who waits.
         with contextlib.suppress(RuntimeError):
             run.loop.call_soon_threadsafe(changed.set)
 
@@ -247,16 +230,13 @@ async def _turn(run: Run) -> AsyncGenerator[None, None]:
         ADMISSION.leave(run.answer.pk)
 
 
-# Its end ------------------------------------------------------------------------------------------------------------
-
-
 async def _end(run: Run) -> None:
     last = run.next_event("failed", {"message": str(BROKEN)})
     owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage if run.draft is not None else None
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Before the answer, which may be deleted or in other hands by now: the model was paid all the same.
+                # Counted first: the model was paid even if the answer is deleted.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save, run)
@@ -267,7 +247,7 @@ async def _end(run: Run) -> None:
             break
         except Exception as error:
             last.payload = saving.unsaved(error)
-            # A database that restarts, or a cited passage deleted in this very moment: the text must not be lost to it.
+            # The text survives a database restart.
             logger.exception("Answer %s could not be saved.", run.answer.pk)
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
@@ -278,9 +258,7 @@ async def _end(run: Run) -> None:
 
 
 async def leave_to_others(seconds: float) -> None:
-    """Give up the answers of this loop, which is ending: their next readers begin them anew in another process. Answers
-    being saved have a few seconds to finish.
-    """
+    """Give up this loop's answers to other processes, except those being saved."""
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]
     for run in own:
@@ -291,7 +269,6 @@ async def leave_to_others(seconds: float) -> None:
 
 
 async def _hand_over(run: Run) -> None:
-    """Let the next reader, in another process, begin the answer again at once."""
     try:
         await in_database(run.answer.hand_over)
     except Exception:
@@ -302,25 +279,20 @@ async def _hand_over(run: Run) -> None:
 
 
 def _close(run: Run) -> None:
-    """Forget a run that was cancelled before its first step: nothing else would end it."""
+    """Forget a run that was cancelled before its first step."""
     if not run.ending:
         run.tell("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 
 def _forget(run: Run) -> None:
-    """Forget the run, but not another loop's newer run of the same answer, begun when this one was taken for dead."""
+    """Forget the run, but not a newer one of another loop."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]
 
 
-# The heartbeat of all -----------------------------------------------------------------------------------------------
-
-
 async def _watch(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats while the loop has runs; cancel each that was stopped, lost its lease, or has no
-    reader left.
-    """
+    """Store events and heartbeats; cancel runs that were stopped, or lost their lease or readers."""
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         runs = [run for run in list(RUNS.values()) if run.loop is loop]
@@ -330,7 +302,7 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
         try:
             followed = await in_database(_store, snapshots)
         except Exception:
-            # The database is away: the generations go on, and the next round tries again.
+            # The next round tries again.
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue
         for run in snapshots:
@@ -339,7 +311,6 @@ async def _watch(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _is_abandoned(run: Run) -> bool:
-    """Whether nobody in this process reads it any more."""
     now = time.monotonic()
     if run.readers or run.may_return:
         return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
@@ -347,9 +318,7 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Write each run's events up to the given number, while it continues; returns whether a reader in another process
-    follows, for each run whose lease is valid.
-    """
+    """Store each run's events up to a number; return whether leased runs are followed elsewhere."""
     if not snapshots:
         return {}
     try:
@@ -358,7 +327,7 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
         if len(snapshots) == 1:
             raise
         logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
-    # What is wrong with one must not stop the others.
+    # An error in one run must not stop the others.
     followed: dict[Run, bool] = {}
     for run, upto in snapshots.items():
         try:

@@ -17,7 +17,7 @@ from chat.pages.turns import ShownTurn
 
 register = template.Library()
 
-# The pattern is a group, because `re.split` then returns the words too.
+# `re.split` returns groups too.
 _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 
@@ -28,13 +28,12 @@ def answer_body(turn: ShownTurn) -> SafeString:
 
 @register.filter
 def result_body(result: ResultCard) -> SafeString:
-    # The text comes from the document, so all of its addresses may be linked.
+    # A document's addresses may be linked.
     return answer_html(result.text, (), addresses=find_addresses(result.text))
 
 
 @register.filter
 def mark_words(text: str, question: str) -> SafeString:
-    """Return the text as HTML with the question's words in bold."""
     asked = set(stems(question))
     pieces = _WORD.split(text)
     return format_html_join("", "{}", ((_bold(piece, asked),) for piece in pieces))
@@ -46,6 +45,5 @@ def _bold(piece: str, asked: set[str]) -> str:
 
 @register.simple_tag(takes_context=True)
 def shared_address(context: dict[str, Any], conversation: Conversation) -> str:
-    """The whole address of a shared conversation's page, to be sent to others."""
     address: str = context["request"].build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
     return address

@@ -1,4 +1,4 @@
-"""Say why a user may or may not read a collection or a document, for admin pages."""
+"""Explains rights to collections and documents."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from retrieval.models.narrowing import readers_for
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Whether it is seen, as the queries decide, and the rule in a sentence. ``remark`` is what else keeps it from
-    being found; empty for nothing."""
+    """A decision with its rule; ``remark`` is another obstacle."""
 
     is_seen: bool
     rule: str
@@ -25,15 +24,15 @@ class Reason:
 
 
 def why_collection(user: Any, collection: Collection) -> Reason:
-    """Whether ``user`` (nobody's for a visitor) may ask the collection, and by which rule."""
+    """Return whether and why ``user`` may ask the collection."""
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
         remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
-    return Reason(is_seen, _rule_of_collection(user, collection), remark)
+    return Reason(is_seen, _find_rule(user, collection), remark)
 
 
-def _rule_of_collection(user: Any, collection: Collection) -> str:
+def _find_rule(user: Any, collection: Collection) -> str:
     if is_superuser(user):
         return _("Superusers read everything.")
     if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
@@ -43,7 +42,7 @@ def _rule_of_collection(user: Any, collection: Collection) -> str:
         )
     if collection.visibility == Visibility.PUBLIC:
         return _("%s is open to everybody.") % collection
-    if (grant := _grant(user, collection)) is not None:
+    if (grant := _find_grant(user, collection)) is not None:
         names = {"holder": grant.group or grant.user, "role": grant.get_role_display(), "collection": collection}
         if grant.group:
             return _("The group %(holder)s has a grant in %(collection)s: %(role)s.") % names
@@ -59,7 +58,7 @@ def _rule_of_collection(user: Any, collection: Collection) -> str:
     return _("%s is open only to accounts with a grant. This account and its groups have none.") % collection
 
 
-def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
+def _find_grant(user: Any, collection: Collection) -> CollectionGrant | None:
     if not is_active(user):
         return None
     held = CollectionGrant.objects.filter(Q(user=user.pk) | Q(group__in=groups_of(user)), collection=collection)
@@ -67,7 +66,7 @@ def _grant(user: Any, collection: Collection) -> CollectionGrant | None:
 
 
 def why_document(user: Any, document: Document) -> Reason:
-    """As :func:`why_collection`, for a document."""
+    """Return whether and why ``user`` may read the document."""
     found = why_collection(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark

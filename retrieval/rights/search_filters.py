@@ -1,4 +1,4 @@
-"""The filters of a search: the documents that the caller may read and has asked for."""
+"""Filters of a search, with the caller's rights."""
 
 from __future__ import annotations
 
@@ -26,33 +26,31 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.models.narrowing import readers_for, seen_by
 from retrieval.types import DateRange, Reader, SearchFilters
 
-# The document's own dates, by the names that a filter gives them.
+# Columns by their names in filters.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 
 Row = TypeVar("Row", bound=Model)
 
 
 def filters_for(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters for the documents that ``user`` may read, in one collection or in all that are in service.
+    """Return filters for the documents that ``user`` may read, in one or all collections.
 
-    A search that names neither a collection nor documents leaves out the collections that are searched only by their
-    name, unless there are no others. A draft's working copy is searched only by its own name.
-
-    Raises: InvalidQuery if the named collection does not exist or may not be read; the message does not say which.
+    Collections searched only by name, and drafts' copies, are left out unless named or without others. Raises:
+    InvalidQuery for a missing or unreadable collection, without saying which.
     """
-    filters = _filters_in(Collection.objects.readable_by(user), collection, wanted)
+    filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=readers_in(filters.collections, user))
 
 
 def everything(collection: str = "", **wanted: object) -> SearchFilters:
-    """As :func:`filters_for`, for whoever runs commands, and so may read every collection. Raises: InvalidQuery."""
-    return replace(_filters_in(Collection.objects.all(), collection, wanted), readers=())
+    """Return filters without rights, for commands. Raises: InvalidQuery."""
+    return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 
 
-def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
+def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # A caller that names documents has chosen their collections, too.
+    # Named documents imply their collections.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
@@ -61,10 +59,7 @@ def _filters_in(collections: CollectionQuerySet, collection: str, wanted: dict[s
 
 
 def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
-    """What the readers see of the collections' narrowed documents, hashed; empty when nothing is hidden from them.
-
-    It changes with their groups, and with what narrows any of the documents.
-    """
+    """Hash the readers and the restrictions of documents; "" without ``readers``."""
     if not readers:
         return ""
     key = settings.DOCUMENT_GROUPS_KEY
@@ -79,9 +74,9 @@ def narrowing_key(collections: Iterable[int], readers: Sequence[Reader]) -> str:
 
 
 def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
-    """``user`` as a reader of these collections; empty when no document is narrowed that ``user`` might not see.
+    """Return ``user`` as a reader, or () if no document is hidden.
 
-    Then a search is not slowed by a condition that all passages meet.
+    An empty filter keeps searches fast.
     """
     readers = readers_for(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
@@ -89,26 +84,23 @@ def readers_in(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
 
 
 def restrict(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
-    """``rows`` (chunks, or what points at a document as they do) whose document passes the filters; collections are
-    the caller's part.
-    """
-    return _restricted(rows, filters, "document__")
+    """Return the rows whose `document` passes the filters, except by collection."""
+    return _filter_rows(rows, filters, "document__")
 
 
 def document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
-    """The same as a condition in SQL on ``document_id``, with its parameters; empty when the filters let all through.
+    """Return the filters as SQL that begins with AND, with parameters; empty without filters.
 
-    To be put behind another condition. Raises: EmptyResultSet when nothing can pass.
+    Raises: EmptyResultSet.
     """
     if not filters:
         return "", []
-    passing = _restricted(Document.objects.order_by(), filters, "").values("pk")
+    passing = _filter_rows(Document.objects.order_by(), filters, "").values("pk")
     sql, parameters = passing.query.sql_with_params()
     return f" AND document_id IN ({sql})", list(parameters)
 
 
-def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
-    """The rows whose document, at ``path``, passes the filters."""
+def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
         rows = rows.filter(seen_by(filters.readers, path))
     if filters.documents:
@@ -120,19 +112,20 @@ def _restricted(rows: QuerySet[Row], filters: SearchFilters, path: str) -> Query
     for key, values in filters.metadata_any.items():
         rows = rows.filter(_has_any(key, values, path))
     for dates in filters.dates:
-        rows = _within(rows, dates, path)
+        rows = _filter_dates(rows, dates, path)
     return rows
 
 
 def _has_any(key: str, values: Sequence[object], path: str) -> Q:
-    """The condition that the metadata have one of the values under the key, alone or in a list; none without values."""
+    """Return the condition that metadata has one of the values, alone or in a list."""
     alternatives = [Q(**{f"{path}metadata__contains": {key: form}}) for value in values for form in (value, [value])]
     return reduce(or_, alternatives, Q(pk__in=[]))
 
 
-def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
-    """The rows whose document's date lies in the range; a document without that date, or with no date there, does not
-    pass. Days of `added` and `changed` are days of the site's time zone, those of metadata are as they are written.
+def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
+    """Return the rows with a valid date in the range.
+
+    Days of `added` and `changed` are in the site's time zone; days in metadata are as written.
     """
     if dates.field in DATE_COLUMNS:
         column = f"{path}{DATE_COLUMNS[dates.field]}"
@@ -143,7 +136,7 @@ def _within(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
         return rows
     written = KeyTextTransform(dates.field, f"{path}metadata")
     first, last = dates.first or date.min, dates.last or date.max
-    # By the C collation, days in ISO form sort as days whatever the database's own language is.
+    # The C collation sorts ISO dates in any database.
     day = Collate(Left(written, 10), "C")
     return rows.filter(
         Regex(day, Value(r"^\d{4}-\d{2}-\d{2}$")),

@@ -1,4 +1,4 @@
-"""Addresses of the web and of mail in texts. PURE."""
+"""Finds and compares web and mail addresses in texts. PURE."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ if TYPE_CHECKING:
 
 # A longer address is never linked.
 LONGEST_ADDRESS = 2048
-# These characters end an address in prose, in Markdown and in a table.
 ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _PUNCTUATION = ".,;:!?'*_~)"
-# urllib leaves these as they are: signs with a meaning in addresses, and characters that are encoded already.
+# `quote` keeps these: reserved characters, and "%" of encoded ones.
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
 def canonical(address: str) -> str:
-    """Return the address in the one form by which addresses are compared; empty for one that must not be followed.
+    """Return the address in canonical form; empty if it must not be followed.
 
-    Scheme and host are in lower case, an empty path is "/", characters beyond ASCII behind the host are
-    percent-encoded, as browsers send them. Path, case, query and fragment are kept. Addresses with a user's name, with
-    characters that browsers rewrite, and of other schemes than http, https and mailto must not be followed.
+    Scheme and host are in lower case, an empty path becomes "/", and non-ASCII characters are percent-encoded.
+    Rejected: user names, characters that browsers rewrite, and schemes except http, https and mailto.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
         return ""
@@ -44,14 +42,14 @@ def canonical(address: str) -> str:
         return ""
     standard = {"http": 80, "https": 443}[parts.scheme]
     where = host if port in (None, standard) else f"{host}:{port}"
-    # Cut from the text itself: taken apart and put together, an empty query would be lost.
+    # The path is cut from the text: `urlunsplit` would lose an empty query.
     behind = address.partition("://")[2][len(parts.netloc) :]
     behind = _ENCODED.sub(lambda found: found.group().upper(), quote(behind, safe=_SAFE))
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"
 
 
 def find_addresses(text: str) -> list[str]:
-    """Return the addresses in a text, without the punctuation that closes a sentence; those of mail with "mailto:"."""
+    """Return the addresses in a text; mail addresses begin with "mailto:"."""
     addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
@@ -61,10 +59,7 @@ def find_addresses(text: str) -> list[str]:
 
 
 def without_closing(address: str) -> str:
-    """Return the address without characters of the sentence around it.
-
-    These are closing punctuation, and a bracket that the address does not open.
-    """
+    """Return the address without closing punctuation and unopened brackets."""
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")
@@ -78,7 +73,6 @@ def without_closing(address: str) -> str:
 
 
 def known_addresses(sources: Iterable[ContextSource]) -> frozenset[str]:
-    """Return the canonical addresses in the sources' texts, and those of their documents."""
     blocks = [source.block for source in sources]
     texts = (canonical(address) for block in blocks for address in find_addresses(block.content))
     documents = (canonical(passage.document_url) for block in blocks for passage in block.passages)

@@ -1,8 +1,6 @@
-"""Show a model's text while it is written: with the site's markers, and without links that no source vouches for.
+"""Shows a model's text while it is written, with the site's markers and without unknown links.
 
-The text is kept as the model wrote it. It is shown with edits alone: a citation that the model wrote becomes the marker
-of the source that supports its sentence, or goes; such a marker is added where there is none; and an address that is in
-no source is neutralised. Nothing else changes, however the text is divided into pieces.
+The text is stored unchanged and shown with edits, which do not depend on how it is divided into pieces.
 """
 
 from __future__ import annotations
@@ -41,19 +39,18 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# A text that contains so many letters and digits of the rules in a row, about eight words, repeats them.
+# A longer run of letters and digits (about eight words) shared with the prompt's rules repeats them.
 LONGEST_SHARED = 40
-# A model that writes the same sentence so often, or the same characters so often in a row, is in a loop.
+# Limits after which a model is in a loop.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence is shown without markers. The open text is looked at again after it has grown by a fiftieth: the
-# work stays proportional to the text.
+# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN: linear work.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
-# So many characters of an answer show its language.
+# Characters from which an answer's language is detected.
 LONGEST_TEXT = 1_000
-# Fewer characters of an earlier answer may be repeated on purpose: "Yes, both do."
+# A model may repeat fewer characters of an earlier answer on purpose: "Yes, both do."
 LEAST_REPEATED = 40
-# An answer that gives up begins like this. A text that begins so is held back until it says more.
+# Answers that begin like this may give up, and are shown when they say more.
 _OPENINGS = (
     "i'm sorry", "i am sorry", "sorry", "i can", "i do", "i am unable", "as an ai", "unfortunately", "the source",
     "the provided", "the given", "the document", "the context", "the text", "the passage", "the information",
@@ -61,7 +58,6 @@ _OPENINGS = (
     "from the", "in the provided", "het spijt", "helaas", "ik kan", "er is geen", "er staat", "de bron", "de gegeven",
     "de document", "de tekst", "de informatie", "op basis van", "volgens de",
 )  # fmt: skip
-# These signs may surround the word by which a model refuses.
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
 _BLANK_BEFORE_SIGN = re.compile(r" (?=[.,:;!?])")
@@ -75,14 +71,8 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """The shown text of a model's answer, piece by piece.
 
-    ``sources`` are all that were found; those in the prompt come first if several support a sentence. Addresses may be
-    linked if these sources contain them. ``history`` are earlier turns: an answer is shown without the sentences at its
-    beginning that repeat an earlier answer, as small models do.
-
-    ``written`` is the model's text so far, and ``citations`` are the spans in it that were recognised as citations.
-    ``shown_length`` is the length of the shown text, and ``markers`` are the site's in it. ``is_looping`` is true if
-    the model repeats itself: the rest is not shown. ``declines`` is true at the end if the model refused with the word
-    that the prompt gives.
+    ``sources`` are all found sources; their addresses may be linked. Opening sentences that repeat an answer in
+    ``history`` are left out, because small models repeat them. ``declines``: the finished text refuses with NO_ANSWER.
     """
 
     def __init__(
@@ -94,25 +84,24 @@ class AnswerStream:
         encode: Callable[[Sequence[str]], np.ndarray],
     ) -> None:
         prompted = [source for source in sources if source.marker in prompt.markers]
-        rules = _letters(prompt.rules)
+        rules = _keep_letters(prompt.rules)
         self._rules = {rules[at : at + LONGEST_SHARED] for at in range(len(rules) - LONGEST_SHARED + 1)}
         self._last = self._last_letters = ""
         self._known = "\n".join([question, *(text for turn in history for text in (turn.question, turn.answer))])
-        self._known_letters = _letters(self._known)
+        self._known_letters = _keep_letters(self._known)
         self._contents = ""
         self._addresses: set[str] = set()
         self._tags: set[str] = set()
         self._attributor = Attributor((), prompt.markers, encode)
         self._admit_words(prompted)
         self._attributor.admit(sources)
-        self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _without_markers(turn.answer))]
+        self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _remove_brackets(turn.answer))]
 
         self.written = ""
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # The text before the first offset is not shown, that before the second is complete, that before the third was
-        # shown. The first two are None and 0 until the beginning is known.
+        # Offsets in `written`: the beginning of shown text, the end of complete text, and the end of shown text.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -124,11 +113,10 @@ class AnswerStream:
 
     @property
     def gives_up(self) -> bool:
-        """Whether the finished text only says that the sources do not answer."""
+        """True if the finished text gives no answer."""
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """Add sources: from now on the text may cite them and repeat their words."""
         self._admit_words(sources)
         self._attributor.admit(sources)
 
@@ -137,11 +125,11 @@ class AnswerStream:
         self._addresses |= known_addresses(sources)
         self._tags |= find_tags(contents)
         self._known += "\n".join(["", *contents])
-        self._known_letters = _letters(self._known)
+        self._known_letters = _keep_letters(self._known)
         self._contents += "".join("".join(contents).split())
 
     def feed(self, piece: str) -> str:
-        """Return the text that can be shown after this piece; may be empty. Raises: AnswerWithheld."""
+        """Return the text that can be shown now. Raises: AnswerWithheld."""
         if self.is_looping:
             return ""
         self._refuse_secrets(piece)
@@ -153,28 +141,21 @@ class AnswerStream:
         return self._advance(is_end=False)
 
     def close(self) -> str:
-        """Return the text that was held back, at the end of the stream; empty if the answer gives up."""
         shown = self._advance(is_end=True)
         return "" if self.gives_up else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raises: AnswerWithheld if the text names the site's function or repeats the prompt's rules.
-
-        Both are allowed where a source or the conversation contains the same. Only letters and digits are compared.
-        """
+        """Raise AnswerWithheld if the text reveals the site's function or rules that no source contains."""
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
-        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _letters(piece)
+        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _keep_letters(piece)
         for at in range(len(self._last_letters) - LONGEST_SHARED + 1):
             shared = self._last_letters[at : at + LONGEST_SHARED]
             if shared in self._rules and shared not in self._known_letters:
                 raise AnswerWithheld("prompt")
 
-    # The beginning ---------------------------------------------------------------------------------------------------
-
     def _find_begin(self, *, is_end: bool) -> bool:
-        """Return whether it is decided where the shown text begins."""
         if self._begin is not None:
             return True
         text = self.written[self._skipped :]
@@ -186,14 +167,13 @@ class AnswerStream:
             if self._is_repeated(text):
                 if not is_end:
                     return False
-                # The answer says nothing else.
+                # The whole answer repeats an earlier one.
                 break
             ends = [end.end() for end in _SENTENCE_ENDS.finditer(text)]
-            # A block of code is left out whole, or not at all.
+            # A cut must not split a block of code.
             ends = [at for at in ends if self._is_repeated(text[:at]) and text.count("```", 0, at) % 2 == 0]
             if max(ends, default=0) < LEAST_REPEATED:
                 break
-            # The next sentences may repeat the answer to another question.
             self._skipped += max(ends)
             text = self.written[self._skipped :]
         begin = self._skipped + len(text) - len(text.lstrip())
@@ -203,10 +183,8 @@ class AnswerStream:
         return True
 
     def _is_repeated(self, text: str) -> bool:
-        plain = _without_markers(text)
+        plain = _remove_brackets(text)
         return any(earlier.startswith(plain) for earlier in self._earlier)
-
-    # Sentences -------------------------------------------------------------------------------------------------------
 
     def _advance(self, *, is_end: bool) -> str:
         if is_end:
@@ -217,7 +195,7 @@ class AnswerStream:
         undecided = len(text) if is_end else find_undecided(text)
         references = find_references(text[:undecided], self._attributor.markers, self._is_in_sources, is_end=is_end)
         sure = text[: references.undecided]
-        complete = len(sure) if is_end else _begin_of_last(sure, references.found)
+        complete = len(sure) if is_end else _find_begin_of_last(sure, references.found)
         if complete:
             self._complete(text[:complete], references.found)
         if cycle := _find_cycle(text):
@@ -227,30 +205,26 @@ class AnswerStream:
         if len(text) - complete > LONGEST_OPEN:
             self._give_up_on_open()
             return self._show(len(self.written), is_end=False)
-        # The last sentence is shown as far as no citation can be in it.
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
-        return self._show(self._open + len(_without_open_tail(open_text)), is_end=False)
+        return self._show(self._open + len(_cut_open_tail(open_text)), is_end=False)
 
     def _is_in_sources(self, text: str) -> bool:
         return "".join(text.split()) in self._contents
 
     def _stop(self, end: int) -> None:
-        """End the text here."""
         self.is_looping = True
         self.written = self.written[:end]
         self._open = min(self._open, end)
         self._edits = [edit for edit in self._edits if edit.end <= end]
 
     def _give_up_on_open(self) -> None:
-        """Leave a text that is too long for a sentence as it is. A block of code stays open."""
         text = self.written[self._open :]
         block = next((code for code in find_code(text) if code.is_open), None)
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
     def _complete(self, part: str, references: Sequence[Reference]) -> None:
-        """Add the edits of a complete part of the text, which begins at the open offset."""
         base = self._open
         self._open += len(part)
         inside = [each for each in references if each.end <= len(part)]
@@ -291,7 +265,6 @@ class AnswerStream:
         self._edits.sort()
 
     def _is_confirmed(self, base: int, reference: Reference) -> bool:
-        """Return whether the markers added before an ambiguous citation name one of its sources."""
         before = [edit.text for edit in self._edits if edit.cites and edit.start <= base + reference.start]
         numbers = {int(number) for number in MARKER.findall(before[-1])} if before else set()
         return bool(numbers & set(reference.numbers))
@@ -302,7 +275,6 @@ class AnswerStream:
         return self._said[plain] >= MOST_REPEATS and len(plain) >= FEWEST_REPEATED_CHARACTERS
 
     def _cite(self, base: int, part: str, reference: Reference, numbers: Sequence[int]) -> None:
-        """Replace a citation of the model's by the markers of these sources; remove it, with its blanks, for none."""
         start, end = reference.start, reference.end
         self.citations.append((base + start, base + end))
         if not numbers:
@@ -317,23 +289,21 @@ class AnswerStream:
         if text or end > start:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
-    # The shown text --------------------------------------------------------------------------------------------------
-
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the shown text up to this offset, or a smaller one where the text may still change."""
-        if self._holds_back() and not is_end:
+        """Return the text to show up to ``end``, or less if it may still change."""
+        if self._must_wait() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
-            # The model may refuse after it called a function.
+            # The model may refuse after a call of a function.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
-        self._edits = [self._moved(edit) for edit in self._edits]
-        # The prompt wrote the brackets of documents in another way.
+        self._edits = [self._move_late(edit) for edit in self._edits]
+        # The prompt wrote brackets of documents as ⟦ ⟧.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
-        # An edit is made whole, or later.
+        # An edit is never split.
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:
             return ""
@@ -352,8 +322,8 @@ class AnswerStream:
         self._shown = max(self._shown, end)
         return "".join(pieces)
 
-    def _moved(self, edit: Edit) -> Edit:
-        """Return the edit; one that comes late adds its markers after the word that was shown last."""
+    def _move_late(self, edit: Edit) -> Edit:
+        """Return the edit, moved behind the last shown word if it comes late."""
         if edit.start >= self._shown:
             return edit
         word = _REST_OF_WORD.match(self.written, self._shown - 1)
@@ -361,15 +331,13 @@ class AnswerStream:
         return Edit(at, at, edit.text, edit.cites)
 
     def _count(self, text: str, *, cites: bool = False) -> str:
-        """Return the text after noting its markers and its length."""
         for marker in MARKER.finditer(text) if cites else ():
             start, end = marker.span()
             self.markers.append(Marker(int(marker[1]), self.shown_length + start, self.shown_length + end))
         self.shown_length += len(text)
         return text
 
-    def _holds_back(self) -> bool:
-        """Return whether the answer may still be one that gives up."""
+    def _must_wait(self) -> bool:
         if self._may_give_up:
             begin = self.written[self._begin : (self._begin or 0) + 40].lower().replace("’", "'")
             is_opening = any(begin.startswith(each[: len(begin)]) for each in _OPENINGS)
@@ -377,13 +345,12 @@ class AnswerStream:
         return self._may_give_up
 
 
-def _without_markers(text: str) -> str:
+def _remove_brackets(text: str) -> str:
     plain = " ".join(NUMBERS_IN_BRACKETS.sub("", _HALF_MARKER.sub("", text)).split())
     return _BLANK_BEFORE_SIGN.sub("", plain)
 
 
 def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
-    """Return ``text[start:end]`` without the citations in it."""
     pieces = []
     for each in references:
         if start <= each.start < end:
@@ -392,15 +359,14 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
     return "".join([*pieces, text[start:end]]).strip()
 
 
-def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the offset before which the text is complete: its last sentence, or what follows it, begins there."""
+def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
+    """Return the offset at which the last sentence, or a heading after it, begins."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
     sentences = cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
-    # A heading, say, that follows the last sentence or block of code. Markers alone belong to what is before them.
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
         if _cut_out(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
             return gap.end()
@@ -408,23 +374,18 @@ def _begin_of_last(text: str, references: Sequence[Reference]) -> int:
         return 0
     start = sentences[-1].start
     line = text.rfind("\n", 0, start) + 1
-    # The sign of a list item belongs to its sentence.
+    # The list sign belongs to the sentence.
     return line if _LIST_SIGN.fullmatch(text, line, start) else start
 
 
-def _without_open_tail(text: str) -> str:
-    """Return the text without an end that may still change.
-
-    That is the blanks before a citation, the bar that closes a row with markers before it, and the possible beginning
-    of the next list item.
-    """
+def _cut_open_tail(text: str) -> str:
+    """Return the text without an end that more text can change."""
     text = text.rstrip(" \t\n|(")
     line = text.rfind("\n")
     return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text
 
 
 def _find_cycle(text: str) -> int:
-    """Return the length of the part that the end of the text repeats over and over; 0 if it repeats none."""
     tail = text[-MOST_CYCLES * LONGEST_CYCLE :]
     for length in range(1, min(LONGEST_CYCLE, len(tail) // MOST_CYCLES) + 1):
         if tail.endswith(tail[-length:] * MOST_CYCLES) and tail[-length:].strip(" .-=_|\n"):
@@ -432,7 +393,6 @@ def _find_cycle(text: str) -> int:
     return 0
 
 
-def _letters(text: str) -> str:
-    """Return the letters and digits of the text, in lower case and without accents."""
+def _keep_letters(text: str) -> str:
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return "".join(filter(str.isalnum, plain.casefold()))

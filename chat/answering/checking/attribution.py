@@ -1,8 +1,4 @@
-"""Find the source of each sentence of a model's answer, whatever markers the model writes.
-
-A sentence gets the marker of the source that supports it, found by the check that also verifies answers
-(:mod:`chat.answering.checking.support`). Right markers of the model's own are kept.
-"""
+"""Finds the source of each sentence of a model's answer, whatever markers the model writes."""
 
 from __future__ import annotations
 
@@ -23,21 +19,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A sentence in another language rests on the source's sentence whose vector has at least this cosine with its own.
+# Least cosine of sentences in different languages with the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# Of sources that support a sentence only together, two of the likeliest of these are cited.
+# Pairs of this many likeliest sources are tried last.
 MOST_PAIRED = 4
-# Of the lines of code, this share stands in the source that is cited for it.
+# Share of a code block's lines in the cited source.
 SAME_CODE = 0.8
 
 
 class Attributor:
-    """Finds the sources of sentences.
+    """Finds the sources of sentences, preferring sources in the prompt (``prompted``).
 
-    ``prompted`` are the markers of the sources that the model was given: if several sources support a sentence equally
-    well, these come first. ``encode`` returns a unit vector for each text, a row each, and raises RagsiteError; it is
-    needed if the answer is in another language than its sources.
+    ``encode`` returns unit vectors, a row each, and raises RagsiteError; it compares languages.
     """
 
     def __init__(
@@ -49,7 +43,6 @@ class Attributor:
         self.admit(sources)
 
     def admit(self, sources: Sequence[ContextSource]) -> None:
-        """Search these sources too from now on."""
         known = {source.marker for source in self._sources}
         self._sources += [source for source in sources if source.marker not in known]
         self._sources.sort(key=lambda source: (source.marker not in self._prompted, source.marker))
@@ -58,15 +51,16 @@ class Attributor:
         self.markers = [source.marker for source in self._sources]
 
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
-        """The markers of the sources that support a sentence; empty if none does. ``own`` are the markers that the
-        model wrote for it. ``text`` is the answer so far, from which its language is recognised.
+        """Return the markers of the sources that support a sentence, or ().
+
+        ``own`` are the model's markers. ``text`` is the answer so far, which shows the language.
         """
         if declines(sentence):
             return ()
         if extract_assertion(sentence) is None:
             return self._find_holder(sentence)
         markers = self.markers
-        supports = {marker: self._support(sentence, (marker,)) for marker in markers}
+        supports = {marker: self._score(sentence, (marker,)) for marker in markers}
         if kept := tuple(marker for marker in dict.fromkeys(own) if supports.get(marker, 0.0) >= THRESHOLD):
             return kept
         likely = sorted(markers, key=lambda marker: -supports[marker])[:MOST_PAIRED]
@@ -74,14 +68,13 @@ class Attributor:
             return (likely[0],)
         if self._sources and all(is_foreign(source, text) for source in self._sources):
             return self._find_by_meaning(sentence)
-        return next((pair for pair in combinations(likely, 2) if self._support(sentence, pair) >= THRESHOLD), ())
+        return next((pair for pair in combinations(likely, 2) if self._score(sentence, pair) >= THRESHOLD), ())
 
-    def _support(self, sentence: str, markers: Collection[int]) -> float:
+    def _score(self, sentence: str, markers: Collection[int]) -> float:
         found = self._scorer.score(sentence, markers)
         return found.support if found else 0.0
 
     def find_code(self, code: str) -> tuple[int, ...]:
-        """The marker of the first source that contains the lines of a block of code; empty if none does."""
         lines = [" ".join(line.split()) for line in code.splitlines()[1:-1] if line.strip()]
         for passage in self._passages if lines else ():
             known = {" ".join(line.split()) for line in passage.text.splitlines()}
@@ -90,13 +83,13 @@ class Attributor:
         return ()
 
     def _find_holder(self, sentence: str) -> tuple[int, ...]:
-        """The first source that contains all words of a text too short to be checked, such as a name."""
+        """Return the first source with all words of a text too short to be checked, such as a name."""
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(stems(passage.text))]
         return tuple(holders[:1])
 
     def _find_by_meaning(self, sentence: str) -> tuple[int, ...]:
-        """The source that says the same in another language, with the same numbers."""
+        """Return the source with the same meaning and numbers in another language."""
         numbers = numbers_asserted(sentence)
         holders = [each for each in self._passages if all(values & each.numbers for values in numbers)]
         pieces = [(each.marker, piece.text) for each in holders for piece in each.sentences][:MOST_COMPARED]

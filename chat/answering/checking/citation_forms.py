@@ -1,7 +1,6 @@
-"""The forms in which models write citations, and the places where a citation can be. PURE.
+"""Finds citations in the forms in which models write them. PURE.
 
-A bracket is a citation only if its numbers are those of sources and it is placed where a citation can be. All else is
-text, which stays as the model wrote it: an interval, an index, the number of a part.
+Numbers in brackets are citations only in suitable places; others are intervals, indexes or parts.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from chat.answering.checking.citations import find_code
 
 _NUMBER = r"(?:(?:source|bron)\s*)?\^?\d{1,3}"
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
-# Each form, with an example. Those below the blank line are ambiguous: they count where the source they name supports
-# the sentence.
+# Ambiguous forms count only if the source supports the sentence.
 BRACKETS = (
     rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
@@ -45,13 +43,13 @@ _SIGNS = " \t>*+•0123456789.)#|_-"
 _ENDS_SENTENCE = ".!?…。！？"
 _FOLLOWS = f"{_ENDS_SENTENCE},;:)]}}>»”’\"'|*_、，；：」"
 _COMPARES = "=<>≤≥≈~±×+-–/"
-# After these words a number in brackets is a value or a name: "is [2, 6]", "or [3]", "between (1)".
+# Numbers in brackets after these words are values: "is [2, 6]", "between (1)".
 _BEFORE_VALUES = frozenset((
     "is", "are", "was", "were", "be", "been", "equals", "or", "and", "of", "between", "within", "than", "en", "zijn",
     "waren", "wordt", "worden", "tussen", "dan", "tot", "step", "stap", "item", "figure", "figuur", "section",
     "paragraaf", "page", "pagina", "part", "deel", "number", "nummer", "no", "nr", "type", "mode", "class", "key",
 ))  # fmt: skip
-# A citation within a sentence is followed by these words.
+# A citation within a sentence may precede these words.
 _CLAUSES = frozenset((
     "and", "but", "while", "whereas", "which", "because", "although", "though", "so", "since", "if", "when", "en",
     "maar", "terwijl", "omdat", "waarbij", "die", "dat",
@@ -60,10 +58,7 @@ _CLAUSES = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A citation as the model wrote it, ``text[start:end]``, and the numbers of the sources that it names.
-
-    ``blanks`` are the spaces before it. An ambiguous one ``needs_support``.
-    """
+    """A citation as the model wrote it, ``text[start:end]``, with the numbers of its sources."""
 
     start: int
     end: int
@@ -74,7 +69,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The citations of a text, and the offset from which the text to come may change that."""
+    """The citations of a text; more text can change it from ``undecided``."""
 
     found: tuple[Reference, ...]
     undecided: int
@@ -85,10 +80,9 @@ def find_references(
 ) -> References:
     """Return the citations of a text that may still grow, unless it ``is_end``.
 
-    ``known`` are the sources' numbers. ``is_in_sources`` returns whether a source contains a text, apart from blanks:
-    a bracket that is copied with the word before it is the document's own.
+    ``is_in_sources``: a bracket that is copied with the word before it belongs to the document.
     """
-    # Backticks replace code, which is neither a word nor a blank.
+    # Code becomes backticks, which are neither words nor blanks.
     prose = text
     for code in find_code(text):
         signs = _NOT_A_NEWLINE.sub("`", text[code.start : code.end])
@@ -101,7 +95,6 @@ def find_references(
         if start >= undecided:
             break
         if not is_end and not re.search(r"\S\W|\n", prose[end:]):
-            # The word behind it is not complete.
             undecided = min(undecided, match.start())
             break
         brackets = [
@@ -119,12 +112,10 @@ def find_references(
 
 
 def _find_word_before(text: str, at: int) -> str:
-    """Return the text before the offset back to the last blank; empty directly after a blank."""
     return "".join(reversed(list(takewhile(lambda sign: not sign.isspace(), reversed(text[max(0, at - 60) : at])))))
 
 
 def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bool:
-    """Return whether a citation can be in this place."""
     start, end = match.end("blanks"), match.end()
     before, after = prose[: match.start()], prose[end:]
     line = before[before.rfind("\n") + 1 :]
@@ -135,7 +126,7 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
     last_word = _find_word_before(before.rstrip(" \t*_\"'"), len(before)).strip("*_\"'([").lower()
     is_glued = not match["blanks"] and bool(before) and not before[-1].isspace()
     if before.endswith(("\\", "!")) and is_glued:
-        # An escaped bracket, or an image; "!" may also end a sentence.
+        # An escaped bracket or an image; "!" may also end a sentence.
         return before.endswith("!") and not after.startswith("(")
     if after.startswith("(") or (after[:1].isascii() and after[:1].isalnum()):
         return False
@@ -147,7 +138,7 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
         return False
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
-        # No exponent is 1.
+        # An exponent is never 1.
         is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES

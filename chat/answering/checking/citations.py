@@ -1,7 +1,4 @@
-"""The site's markers in an answer, ``[1]``, ``[2]``, and the sentences that they support. PURE.
-
-The forms in which models write citations are in `citation_forms`.
-"""
+"""Finds the site's markers in an answer (``[1]``, ``[2]``) and the sentences that they support. PURE."""
 
 from __future__ import annotations
 
@@ -14,16 +11,13 @@ from operator import attrgetter, itemgetter
 
 from retrieval.text.sentences import split_sentences
 
-# Where the code is in an answer's Markdown: between fences, and between backticks.
-#
-# Brackets in code are no markers.
+# Brackets in code are not markers.
 
-# Where a paragraph, a list item or a table row ends.
+# The end of a paragraph, list item or table row.
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
-# What may stand in front of a fence: the signs of lists and of quotations.
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# Backticks whose like is further away than this are text: nobody waits for it any longer.
+# Backticks further apart (in characters) are text.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"
@@ -32,16 +26,15 @@ _CODE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ENDS_OF_INLINE = re.compile(_INLINE_END)
-# A line that may become a fence, and a bracket that may become a marker.
 _UNDECIDED = re.compile(rf"^{_INDENT}(?:`{{3}}|~{{3}})[^\n]*+\Z|[\[⟦][\s\w^,;]{{0,60}}+\Z", re.MULTILINE)
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``text[start:end]`` is code, its fences or backticks included.
+    """Code, ``text[start:end]`` with its fences or backticks.
 
-    ``fence`` opens a block; it is empty for code within a line. A block that ``is_open`` has no end yet.
+    ``fence`` is empty for code within a line. A block that ``is_open`` has no end yet.
     """
 
     start: int
@@ -51,7 +44,7 @@ class Code:
 
 
 def find_code(text: str) -> list[Code]:
-    """The code of a text, in order. A backtick that is not closed in the same paragraph, list item or row is text."""
+    """Return the code of a text; unclosed backticks in a paragraph or row are text."""
     return [
         Code(
             match.start("fence" if match["fence"] else "ticks"),
@@ -64,12 +57,12 @@ def find_code(text: str) -> list[Code]:
 
 
 def blank_code(text: str) -> str:
-    """The text with spaces in place of its code; of the same length, in the same lines."""
+    """Return the text with spaces for code."""
     return without(text, [(code.start, code.end) for code in find_code(text)])
 
 
 def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with spaces in place of the spans, which are in order; of the same length, in the same lines."""
+    """Return the text with spaces for the ordered spans; line ends stay."""
     pieces = []
     position = 0
     for start, end in spans:
@@ -79,26 +72,22 @@ def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def blank(text: str) -> str:
-    """As many spaces, in the same lines."""
     return _NOT_A_NEWLINE.sub(" ", text)
 
 
 def find_undecided(text: str) -> int:
-    """The offset in a text still being written from which it may yet become code or a marker; its length if nothing
-    may.
-    """
+    """Return the offset from which more text can create code or a marker."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
     return min(ticks if ticks >= 0 else len(text), undecided.start() if undecided else len(text))
 
 
-# No source has the number 0: what counts from there is somebody's code.
+# No source has the number 0.
 MARKER = re.compile(r"\[([1-9]\d{0,2})\]")
 _NUMBER = r"(?:source\s*)?\^?\d{1,3}"
 _NUMBERS_IN_BRACKETS = rf"\[(\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+)\]"
 NUMBERS_IN_BRACKETS = re.compile(_NUMBERS_IN_BRACKETS, re.IGNORECASE)
-# Numbers in brackets of a document, as the prompt quotes them.
 QUOTED_NUMBERS = re.compile(r"⟦([^⟦⟧\n]*)⟧")
 _WORD = re.compile(r"\w")
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|(\*\*|__)(?:(?!\1).)+\1:?[ \t]*)$", re.MULTILINE)
@@ -110,25 +99,23 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def quoted(text: str) -> str:
-    """A document's text, of the same length, in which no number in brackets can be mistaken for a marker."""
+    """Return a document's text, of the same length, without markers."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
 def quote_for_answer(text: str) -> str:
-    """A document's text as an answer shows it. Brackets are replaced as by :func:`quoted`, except in code and around
-    the number 0, which never name a source.
-    """
+    """Return a document's text without markers; code and brackets with 0 are kept."""
 
     def rewrite(match: re.Match[str]) -> str:
-        return match.group() if 0 in _numbers(match.group()) else quoted(match.group())
+        return match.group() if 0 in _read_numbers(match.group()) else quoted(match.group())
 
-    return _outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
+    return _rewrite_outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
-    """Return an answer's text as it is read aloud or judged: without its markers, with all of its code.
+    """Return an answer's text without its markers.
 
-    ``markers`` are those of a text that a model wrote; without them every ``[n]`` is one.
+    None: the site wrote the text, and every ``[n]`` is a marker.
     """
     pieces = []
     at = 0
@@ -138,12 +125,11 @@ def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _numbers(group: str) -> list[int]:
+def _read_numbers(group: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", group)]
 
 
-def _outside_code(text: str, rewrite: Callable[[str], str]) -> str:
-    """Return the text with its prose rewritten and its code as it is."""
+def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
     rewritten = []
     begin = 0
     for code in find_code(text):
@@ -154,41 +140,37 @@ def _outside_code(text: str, rewrite: Callable[[str], str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """``text[start:end]`` of an answer is ``[number]``."""
+    """A marker ``[number]``, at ``text[start:end]`` of an answer."""
 
     number: int
     start: int
     end: int
 
     def moved(self, characters: int) -> Marker:
-        """Return the marker at an offset larger by so many characters."""
         return Marker(self.number, self.start + characters, self.end + characters)
 
 
 def find_markers(text: str) -> list[Marker]:
-    """The markers of an answer, in order."""
     return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_code(text))]
 
 
 def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the words it supports: the sentence, or the part of one, that ends there.
+    """Yield each marker of an answer with the sentence, or part of it, that ends there.
 
-    A marker behind another marker, or in a paragraph of its own, supports the text before it, even a table or a piece
-    of code. A marker before any words supports none.
+    A marker behind another marker, or in its own paragraph, supports the text before it.
     """
     words = ""
-    for start, end in _pieces(text):
+    for start, end in _split_pieces(text):
         for marker in markers:
             if start <= marker.start < end:
-                words = _last_sentence(text[start : marker.start]) or words
+                words = _find_last_sentence(text[start : marker.start]) or words
                 yield marker, words
                 start = marker.end
-        words = _last_sentence(text[start:end]) or words
+        words = _find_last_sentence(text[start:end]) or words
 
 
-def _last_sentence(text: str) -> str:
-    """The last sentence of the text between two markers; a piece of code as a whole; empty without words."""
-    # In "It is hot [1]. It is wet [2]." the first full stop is no part of what the second marker speaks for.
+def _find_last_sentence(text: str) -> str:
+    # In "It is hot [1]. It is wet [2]." the first full stop is before the second sentence.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
         return ""
@@ -198,10 +180,9 @@ def _last_sentence(text: str) -> str:
 
 @dataclass(slots=True)
 class CitedSentence:
-    """A sentence, list item or table row of an answer, ``text[start:end]``, and the numbers of its sources.
+    """A sentence, list item or table row, ``text[start:end]``, with the numbers of its sources.
 
-    It ends before the markers behind it, but includes markers before its full stop. The sign of a list item does not
-    belong to it.
+    Markers before its full stop are included; the list sign is not.
     """
 
     start: int
@@ -211,7 +192,7 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Numbers of sources beside each other in an answer, ``text[start:end]``."""
+    """Adjacent citations, ``text[start:end]``."""
 
     start: int
     end: int
@@ -219,7 +200,6 @@ class Group:
 
 
 def group_markers(markers: Iterable[Marker]) -> list[Group]:
-    """Return the groups of markers that follow each other without a blank."""
     groups: list[Group] = []
     for marker in markers:
         if groups and groups[-1].end == marker.start:
@@ -230,12 +210,10 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 
 
 def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
-    """Return the answer's sentences, list items and table rows, in order. ``groups`` are its citations, in order.
+    """Return the answer's sentences, list items and table rows in order.
 
-    Markers in or behind a sentence belong to it. Markers in a paragraph of their own belong to the paragraph before.
-
-    Headings, heads of tables, and fenced code with the markers behind it are left out: the words of code do not show
-    whether it does what it should.
+    Markers in their own paragraph belong to the paragraph before. Headings, heads of tables and fenced code are left
+    out: words of code do not show whether the code is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = without(text, blocks)
@@ -243,7 +221,7 @@ def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
         prose = left_out.sub(lambda match: blank(match.group()), prose)
     prose = without(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
-    for piece_start, piece_end in _pieces(text):
+    for piece_start, piece_end in _split_pieces(text):
         sentences = [
             CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
             for start, end, _break in split_sentences(prose, piece_start, piece_end)
@@ -261,13 +239,11 @@ def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
 
 
 def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether one of the spans, which are in order, begins in [start, end)."""
     at = bisect_left(spans, start, key=itemgetter(0))
     return at < len(spans) and spans[at][0] < end
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of the paragraphs, list items and table rows of an answer."""
+def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for gap in PIECE_BREAK.finditer(text):
         yield begin, gap.start()

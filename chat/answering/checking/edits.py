@@ -1,4 +1,4 @@
-"""Changes of a model's text where it is shown. PURE."""
+"""Edits of a model's text for display. PURE."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """``written[start:end]`` is shown as ``text``. An edit that ``cites`` shows the site's markers, or nothing."""
+    """A replacement of ``written[start:end]``. If it ``cites``, ``text`` is markers or empty."""
 
     start: int
     end: int

@@ -1,13 +1,12 @@
-"""Neutralise the addresses in a model's answer that no source contains. PURE.
+"""Neutralises the addresses in a model's answer that no source contains. PURE.
 
-A neutralised address is shown as text wherever the answer is shown as Markdown: on the site's pages, and by programs
-that ask over the APIs. Code is treated like prose, because programs differ on where code begins. The text is changed
-where a link to an unknown address could be, and nowhere else:
+A neutralised address is shown as text wherever the answer is shown as Markdown, here or by API clients. Code is treated
+like prose, because programs differ on where code begins. Only these places are changed:
 
 - an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
-- ``[label](target)`` that leads away to an unknown target: a space before the bracket;
-- ``[label]: target`` at the beginning of a line, the same: a space before the colon;
-- ``<scheme:…>`` and HTML that leads away, unless the whole tag is in a source: a space after the bracket;
+- ``[label](target)`` with an unknown target outside the site: a space before the bracket;
+- ``[label]: target`` at the beginning of a line: a space before the colon;
+- ``<scheme:…>`` and HTML with an outside target, unless the whole tag is in a source: a space after the bracket;
 - character references that spell an unknown address (``https&#58;//``): a space after the ampersand.
 """
 
@@ -44,28 +43,24 @@ _OPEN_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+\Z"
 _AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
 _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
-# The signs of lists and quotations that precede a definition on its line.
 _SIGNS = " \t>*+-0123456789.)"
-# A target or a tag with one of these can lead to another site, or run a script.
+# Matches targets and tags that lead to other sites or run scripts.
 _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
 _BLANK = re.compile(r"[\t\n\r]")
-# Decisions look back at most this far.
 _BEHIND = 66
-# A label of a definition is no longer (CommonMark 0.31, 4.7).
+# CommonMark 0.31, 4.7.
 _LONGEST_LABEL = 1000
 
 
 def find_tags(texts: Collection[str]) -> set[str]:
-    """Return the HTML tags in the sources' texts."""
     return {tag for text in texts if "<" in text for tag in _TAG.findall(text)}
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset in ``text[begin:end]`` before which no edit depends on text to come; at least ``begin``.
+    """Return the last offset before which no edit depends on more text; at least ``begin``.
 
-    That is the end of a word outside of a tag, a link's target and a definition. In a word of more than LONGEST_ADDRESS
-    characters it is any offset so far from the end.
+    It is the end of a word outside of tags, targets and definitions; long words are cut at LONGEST_ADDRESS.
     """
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
@@ -78,10 +73,7 @@ def find_boundary(text: str, begin: int, end: int) -> int:
 
 
 def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Collection[str]) -> list[Edit]:
-    """Return the edits of ``text[begin:end]``, in order.
-
-    ``known`` are the canonical addresses that may be linked, and ``tags`` the HTML that may stay.
-    """
+    """Return the edits of ``text[begin:end]``; ``known`` addresses and ``tags`` stay."""
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
@@ -92,7 +84,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _judge(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return the text to show for the character at ``at``, and the offset at which the text continues."""
+    """Return the text to show at ``at``, and the offset to continue from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
@@ -118,7 +110,7 @@ def _leads_away(target: str, known: Set[str]) -> bool:
 
 
 def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
-    """Break a character reference within a word that spells an unknown address."""
+    """Break a character reference that spells an unknown address."""
     found = _REFERENCE.match(text, at)
     spelt = html.unescape(found.group()) if found else ""
     if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:
@@ -145,7 +137,6 @@ def _judge_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str,
 
 
 def _begins_definition(text: str, at: int) -> bool:
-    """Return whether the text before the colon at ``at`` is a label that begins its line."""
     bracket = at
     while (bracket := text.rfind("[", max(0, at - _LONGEST_LABEL), bracket)) >= 0 and text[:bracket].endswith("\\"):
         pass
@@ -153,10 +144,9 @@ def _begins_definition(text: str, at: int) -> bool:
 
 
 def _judge_address(text: str, at: int, begin: int, word: str, known: Set[str]) -> tuple[str, int]:
-    """Judge an address of which ``word`` has been shown and which continues at ``at``."""
+    """Judge an address that continues at ``at``; ``word`` was already shown."""
     ends = ENDS_ADDRESS.search(text, begin)
     end = ends.start() if ends else len(text)
-    # A bracket may be a citation that is glued to the address.
     bracket = _BRACKET.search(text, begin, end)
     end = bracket.start() if bracket else end
     whole = without_closing(word + text[at:end])
@@ -184,7 +174,7 @@ def _judge_angle(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
 
 
 def _break(address: str) -> str:
-    """Return the address, broken after its scheme so that no program takes it for one."""
+    """Break the address after its scheme, so that no program links it."""
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):
@@ -194,5 +184,5 @@ def _break(address: str) -> str:
     else:
         host, slash, path = address[separator.end() :].partition("/")
         broken = f": //{host.replace('.', '[.]')}{slash}{path}"
-    # A bracket after the inserted one would make a link of the two.
+    # Adjacent brackets would create a link.
     return re.sub(r"\](?=[(\[:])", "] ", broken)

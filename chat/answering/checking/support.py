@@ -1,4 +1,4 @@
-"""The probability that the cited passages support a sentence: what it asserts, and what they say of it. PURE."""
+"""Estimates the probability that the cited passages support a sentence. PURE."""
 
 from __future__ import annotations
 
@@ -25,13 +25,10 @@ from chat.answering.checking.words import (
 )
 from retrieval.text.sentences import split_sentences
 
-# What a sentence of an answer asserts, as far as it can be checked.
-#
-# What a model says about its sources ("Based on the passages, ..."), numbers of list items and phrases that join
-# sentences are no part of the assertion: no source holds them.
+# Sources do not contain these phrases and list numbers, so assertions are checked without them.
 
+# A sentence with fewer content words asserts something only with a number.
 FEWEST_WORDS = 2
-"""A sentence of fewer words that carry meaning asserts nothing, unless it holds a number."""
 
 _SOURCES = r"(?:passages?|sources?|documents?|documentation|context|excerpts?|bron|bronnen|documenten)"
 _ABOUT_SOURCES = re.compile(
@@ -71,8 +68,7 @@ _COURTESY = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# A "no" that answers the question negates nothing in its own sentence.
-# A citation, also of a source that does not exist.
+# Citations, also of missing sources. "No" to the question (_PARTICLE) does not negate its sentence.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(r"\A\s*(?:yes|no|ja|nee|jawel)\b[,.:;!]", re.IGNORECASE)
 _DECLINES = re.compile(
@@ -83,7 +79,7 @@ _DECLINES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# Behind it a word has a capital whether it is a name or not: the first of a sentence, an item, a quotation.
+# Every word after these signs has a capital.
 _TITLE = r"(?<!\b[DM]r)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)(?<!\bdhr)(?<!\bmw)(?<!\bir)(?<!\bdrs)"
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING_WORDS = """
@@ -99,8 +95,8 @@ _JOINING = frozenset(stems(_JOINING_WORDS))
 class Assertion:
     """The parts of a sentence that can be checked.
 
-    ``words`` are in order, with repeats; ``names`` are the stems of its capitalised words, except those that open a
-    sentence; ``numbers`` are those in digits, each with its possible values.
+    ``words`` are in order, with repeats; ``names`` are stems of capitalised words that do not open a sentence; each
+    number has its possible values.
     """
 
     text: str
@@ -110,10 +106,9 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """The sentence's assertion; None if it asserts nothing that a source could support.
+    """Return the sentence's assertion; None for questions, greetings, lead-ins and refusals.
 
-    That is so for a question, a greeting, a lead-in ("Here is how:"), and a sentence saying that the sources do not
-    answer. Other numbers in brackets than at the end of a clause are numbers.
+    Numbers in brackets count as numbers, except citations at the end of a clause.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
@@ -125,36 +120,33 @@ def extract_assertion(sentence: str) -> Assertion | None:
     numbers = numbers_asserted(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None
-    return Assertion(text, words, tuple(_names(text, words)), numbers) if words else None
+    return Assertion(text, words, tuple(_find_names(text, words)), numbers) if words else None
 
 
 def declines(sentence: str) -> bool:
-    """Whether the sentence gives no answer: it says that the sources do not answer, apologises, or is a courtesy."""
+    """Return whether the sentence refuses, apologises, or is a courtesy."""
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
 def _blank(match: re.Match[str]) -> str:
-    """As many spaces, so that offsets stay the same."""
     return " " * len(match.group())
 
 
-def _names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
-    """The stems of the capitalised words, without single letters (units, labels)."""
+def _find_names(text: str, words: Sequence[StemmedWord]) -> Iterator[str]:
+    """Yield the stems of capitalised words, without units and labels."""
     for word in words:
         if word.end - word.start > 1 and text[word.start].isupper() and not _opens_sentence(text, word.start):
             yield word.stem
 
 
 def _opens_sentence(text: str, at: int) -> bool:
-    """Whether a word at this offset would have a capital in any case."""
     before = text[:at].rstrip(" \t\"'“‘(*_`")
     return not before or text[at - 1] in '"“‘(*' or _ENDING.match(before, len(before) - 1) is not None
 
 
-# What an answer is checked against: passages cut into sentences.
+# Content words at most this many positions apart are a pair.
 
 PHRASE_REACH = 2
-"""Two words stand together when at most one other that carries meaning is between them."""
 
 _WORD = re.compile(r"\w")
 _EDGES = " \t\n*_`#>-•"
@@ -162,9 +154,7 @@ _EDGES = " \t\n*_`#>-•"
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """``text`` is [start, end) of the text that the passage was cut from. ``context`` is the heading or table head that
-    it is read with; may be empty.
-    """
+    """A passage's sentence; ``context`` is its heading or table head."""
 
     text: str
     start: int
@@ -186,8 +176,6 @@ class EvidenceSentence:
 
 @dataclass(frozen=True)
 class EvidencePassage:
-    """A numbered passage. ``title`` names its document and section."""
-
     marker: int
     text: str
     sentences: tuple[EvidenceSentence, ...]
@@ -211,7 +199,7 @@ class EvidencePassage:
         return numbers_held(self.title).union(*map(numbers_held, texts))
 
     def holds_verbatim(self, words: str) -> bool:
-        """Whether the text contains the words, white space aside, and not as parts of longer words."""
+        """Return whether the text contains the whole words; white space is ignored."""
         text = " ".join(self.text.split())
         at = text.find(words)
         while at >= 0:
@@ -222,7 +210,6 @@ class EvidencePassage:
 
 
 def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
-    """A passage of plain text; the offsets of its sentences are those of the text."""
     sentences = tuple(
         EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
     )
@@ -231,7 +218,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence of a passage, and the share of an assertion's weight in words that it contains, 0 to 1."""
+    """A sentence, and the share of an assertion's word weight in it, 0 to 1."""
 
     passage: EvidencePassage
     sentence: EvidenceSentence
@@ -248,18 +235,14 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
+# A sentence below is marked and not cited: 64 % of the bad and 13 % of the good sentences of the fit (0.7: 46 % and 8
+# %). Unsupported numbers, names and negations are always below.
 THRESHOLD = 0.8
-"""A sentence with less support is marked, and no source is cited for it: on the sentences that the weights were fitted
-on 64 % of the bad ones and 13 % of the good. With .7 it was 46 % and 8 %. A number, a name or a `not` that the sources
-do not support is always below."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """How far a sentence is supported, from 0 to 1, the reasons for doubt, and the closest sentence.
-
-    ``match`` is None if no passage contains any of its words; ``verbatim`` is true if one contains it word for word.
-    """
+    """The support of a sentence, 0 to 1; ``match`` is the closest sentence, if any has its words."""
 
     support: float
     reasons: tuple[SupportReason, ...]
@@ -271,8 +254,8 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
+# Share of an assertion's weight in a sentence before a `not` in either contradicts the other.
 SAME_SUBJECT = 0.7
-"""Share of an assertion's weight that one sentence must hold before a `not` in one of the two counts against it."""
 
 
 class SupportScorer:
@@ -284,9 +267,9 @@ class SupportScorer:
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
-        """The support of a sentence by the passages it cites; None if it asserts nothing (:func:`extract_assertion`).
+        """Return the support of a sentence by the passages it cites; None without an assertion.
 
-        A sentence that cites none of the given passages is checked against all of them, and has the reason `uncited`.
+        All passages are compared if it cites none of them, with the reason `uncited`.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -297,7 +280,7 @@ class SupportScorer:
         stems = {word.stem for word in assertion.words}
         weights = {stem: stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
         matches = [
-            SentenceMatch(passage, sentence, _share(weights, sentence.stems))
+            SentenceMatch(passage, sentence, _compute_share(weights, sentence.stems))
             for passage in passages
             for sentence in passage.sentences
         ]
@@ -307,32 +290,30 @@ class SupportScorer:
         if holder := next((match for match in matches if match.passage.marker in holders), None):
             return SentenceSupport(1.0, uncited, holder, verbatim=True)
         support, reasons = estimate_support(
-            _shares_of_doubt(assertion, passages, weights), _find_doubts(assertion, passages, matches)
+            _measure_doubts(assertion, passages, weights), _find_doubts(assertion, passages, matches)
         )
         nearest = matches[0] if matches and matches[0].share > 0 else None
         return SentenceSupport(support, (*reasons, *uncited), nearest)
 
 
-def _share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
-    """The share of the assertion's weight that these stems hold."""
+def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
     return sum(weights[stem] for stem in weights.keys() & stems) / sum(weights.values())
 
 
-def _shares_of_doubt(
+def _measure_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Three shares, 0 without doubt, 1 without a passage: of the assertion's words, those that no passage contains; of
-    its pairs of neighbouring words, those that never occur together; and the weight in words that the best two
-    consecutive sentences lack.
+    """Return three shares from 0 (no doubt) to 1, in the order of WEIGHTS.
 
-    Two sentences are taken, with their passage's title, because the second often calls "it" what the first names.
+    They are the words that no passage contains, the pairs of neighbours that never occur together, and the weight that
+    the best two consecutive sentences lack: the second often says "it".
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
     neighbours = list(pairs([word.stem for word in assertion.words], 1))
     best = max(
         (
-            _share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
+            _compute_share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
             for passage in passages
             for at in range(len(passage.sentences))
         ),
@@ -348,9 +329,7 @@ def _shares_of_doubt(
 def _find_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
 ) -> Iterator[SupportReason]:
-    """A number or a name that no passage contains, and a word that either the assertion or the sentence with nearly the
-    same words negates.
-    """
+    """Yield a reason for an unknown number or name, and for a negation in one of two similar sentences."""
     numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
     if not all(values & numbers for values in assertion.numbers):
         yield SupportReason.NUMBER
@@ -362,25 +341,21 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# Fitted by logistic regression on the 2,228 sentences with an assertion of the 408 answers of RAGTruth's question
-# answering half (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024) that the project tunes on, 8 % of them
-# marked by people; docs/adr/0012-support-of-sentences.md says how they do on answers that they were not fitted on.
+# Logistic regression on 2,228 sentences of 408 answers of RAGTruth's question answering (Niu et al., "RAGTruth: A
+# Hallucination Corpus", ACL 2024) for tuning; people marked 8 %. Results: docs/adr/0012-support-of-sentences.md.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# By so much a sentence is less likely right, the strongest first. On the same sentences people marked 62 % of those
-# with an unknown number, and 28 % of those with an unknown name; names count a little more, so that a name alone falls
-# below the threshold. Contradictions are too rare there to tell: 3 in 1,000 good sentences seem to contradict their
-# source, and so do 94 of 100 that a `not` was put into.
+# Factors on the probability. People marked 62 % of these sentences with an unknown number, 28 % with an unknown name; a
+# name counts more, so that it alone falls below the threshold. Contradictions are rare: 3 in 1,000 good sentences seem
+# to contradict, and 94 of 100 with an inserted `not`.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
 def estimate_support(
     shares: Sequence[float], doubts: Iterable[SupportReason]
 ) -> tuple[float, tuple[SupportReason, ...]]:
-    """The probability that a sentence is supported, 0 to 1, its reasons for doubt being independent (noisy-or); and the
-    reasons, the strongest first, none for a supported sentence.
-    """
+    """Return the support, 0 to 1 (noisy-or of independent reasons), and the reasons, strongest first."""
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
     reasons = [reason for reason in FACTORS if reason in found]
@@ -389,9 +364,8 @@ def estimate_support(
 
 
 def groundedness(supports: Iterable[float]) -> float:
-    """The probability that every sentence of an answer is supported: the product; 1 for an answer that asserts nothing.
+    """Return the probability that every sentence is supported: the product; 1 without sentences.
 
-    One unsupported sentence spoils an answer, and a long answer is more likely to have one. The mean over sentences
-    orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence alone (0.81).
+    The mean orders answers worse (AUROC 0.80 against 0.83), and so does the worst sentence (0.81).
     """
     return math.prod(supports)

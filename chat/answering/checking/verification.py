@@ -1,4 +1,4 @@
-"""Checks an answer against its sources: which words its markers cite, and how far its sentences are supported."""
+"""Checks an answer's citations and sentences against its sources."""
 
 from __future__ import annotations
 
@@ -32,14 +32,10 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 @span("verification")
 def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
-    """Return the words of the sources that an answer's markers cite, in order, and each sentence with its support.
+    """Return the quotations that an answer's markers cite, and each sentence with its support.
 
-    ``markers`` are those of a text that a model wrote; in a text of the site's own every ``[n]`` is one.
-
-    Words that a source contains verbatim have the support 1. Otherwise the closest sentence of the source is quoted,
-    and the support is the probability that it supports the words. Headings and code are not sentences. The support is
-    None for a sentence that asserts nothing, and for one in another language than its sources, where words cannot be
-    compared.
+    None for ``markers``: the site wrote the text, and every ``[n]`` is a marker. Verbatim words have support 1. The
+    support is None without an assertion, and for a source in another language.
     """
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
@@ -53,19 +49,15 @@ def verify(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker
             if marker.number in by_marker
         ),
         tuple(
-            _checked(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
+            _build_statement(each, scorer.score(plain[each.start : each.end], each.markers), comparable)
             for each in cited_sentences(text, group_markers(markers))
         ),
     )
 
 
-# Citations -----------------------------------------------------------------------------------------------------------
-
-
 def _cite(
     marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
 ) -> VerifiedCitation:
-    """The words that the marker cites: the same words, if they are verbatim, else the closest ones."""
     block = source.block
     verbatim = _find_verbatim(words, source)
     value: float | None = 1.0
@@ -73,7 +65,7 @@ def _cite(
         start, end = verbatim
     else:
         support = scorer.score(words, (marker.number,))
-        value = _support_value(support, is_comparable)
+        value = _round_support(support, is_comparable)
         closest = (
             support.match.sentence if support and support.match else next(iter(quotable_units([source])), block.best)
         )
@@ -92,9 +84,7 @@ def _cite(
 
 
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
-    """Start and end of a text that a source contains word for word; None if it does not. Brackets around numbers may be
-    written as in the document or as in an answer.
-    """
+    """Return the words' place in the document, whatever brackets surround numbers; None if missing."""
     block = source.block
     start = quoted(block.content).find(quoted(words)) if words else -1
     found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
@@ -102,18 +92,15 @@ def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
 
 
 def _find_code(statement: str, content: str) -> tuple[int, int] | None:
-    """Start and end, in a source, of code that the answer fenced itself; its indentation may differ."""
+    """Return the place of code in a source; indentation may differ."""
     fenced = _FENCED.fullmatch(statement.strip())
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
     return found.span() if found else None
 
 
-# Support -------------------------------------------------------------------------------------------------------------
-
-
 def evidence_of(source: ContextSource) -> EvidencePassage:
-    """A source's units, with offsets in the document; headings are joined with the text below them."""
+    """Return a source's sentences with document offsets and headings."""
     sentences = tuple(
         EvidenceSentence(quoted(unit.text), unit.start, unit.end, f"{unit.heading} {unit.table_head}".strip())
         for unit in quotable_units([source])
@@ -124,18 +111,21 @@ def evidence_of(source: ContextSource) -> EvidencePassage:
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:
-    """Whether the source is in another language than the text, as far as both are known. Rows of a table may not tell
-    their own, so the text around the passage counts too.
+    """Return whether the source and the text are in different, known languages.
+
+    The whole block counts, because rows of a table may not show their language.
     """
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1
 
 
-def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]) -> CheckedStatement:
+def _build_statement(
+    sentence: CitedSentence, support: SentenceSupport | None, comparable: set[int]
+) -> CheckedStatement:
     place = sentence.start, sentence.end, sentence.markers
     if support is None:
         return CheckedStatement(*place)
-    value = _support_value(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
+    value = _round_support(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
     match = support.match
     return CheckedStatement(
         *place,
@@ -147,8 +137,7 @@ def _checked(sentence: CitedSentence, support: SentenceSupport | None, comparabl
     )
 
 
-def _support_value(support: SentenceSupport | None, is_comparable: bool) -> float | None:
-    """The support, rounded; None for another language, unless the source contains the words verbatim."""
+def _round_support(support: SentenceSupport | None, is_comparable: bool) -> float | None:
     if support is None or not (is_comparable or support.verbatim):
         return None
     return round(support.support, DIGITS)

@@ -1,4 +1,4 @@
-"""The content words of a text, its numbers, and its negations, in English and Dutch. PURE."""
+"""Content words, numbers and negations in English and Dutch. PURE."""
 
 from __future__ import annotations
 
@@ -36,29 +36,25 @@ _ENDINGS = (
 
 
 def stems(text: str) -> list[str]:
-    """The content words of ``text``, reduced to their likely stems, in order, without repeats."""
-    return list(_stems(text))
+    """Return the stems of the content words in order, without repeats."""
+    return list(_find_stems(text))
 
 
 def stem_set(*texts: str) -> frozenset[str]:
-    """The stems of all the texts together."""
-    return frozenset().union(*map(_stems, texts))
+    return frozenset().union(*map(_find_stems, texts))
 
 
 @functools.lru_cache(maxsize=4096)
-def _stems(text: str) -> tuple[str, ...]:
-    """Cached: an answer needs those of each sentence, item and row of its sources several times."""
-    return tuple(dict.fromkeys(stem for run in text.split() for stem in _stems_of_run(run)))
+def _find_stems(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_run(run)))
 
 
 @functools.lru_cache(maxsize=2**15)
-def _stems_of_run(run: str) -> tuple[str, ...]:
-    """The stems in a run of characters without white space. Cached: documents repeat most runs, and no identifier is
-    longer than a run.
-    """
+def _find_stems_of_run(run: str) -> tuple[str, ...]:
+    """Return the stems in a run without white space; cached, because documents repeat most runs."""
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
-        # Not joined to anything and without capital letters inside, it is no identifier.
+        # A single word without inner capitals is not an identifier.
         word = word.lower()
         return () if word in _STOP_WORDS else (_stem(word),)
     words = _WORD.findall(expand_identifiers(run).lower())
@@ -67,7 +63,7 @@ def _stems_of_run(run: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
-    """A rough common beginning of a word's forms, in English and Dutch; identifiers and numbers stay whole."""
+    """Return a rough stem; identifiers and numbers stay whole."""
     if word.isalpha() and len(word) > SHORTEST_STEM:
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_STEM:
@@ -77,13 +73,13 @@ def _stem(word: str) -> str:
 
 @functools.lru_cache(maxsize=20_000)
 def stems_of_word(word: str) -> tuple[str, ...]:
-    """The stems of a word: none for a stop word, several for a joined name."""
+    """Return the stems of a word: none for a stop word, several for a joined name."""
     return tuple(stems(word))
 
 
 @dataclass(frozen=True, slots=True)
 class StemmedWord:
-    """``text[start:end]``, and its likely stem."""
+    """A word ``text[start:end]`` with its stem."""
 
     start: int
     end: int
@@ -91,7 +87,7 @@ class StemmedWord:
 
 
 def split_words(text: str) -> tuple[StemmedWord, ...]:
-    """The content words, in order, with repeats; the parts of a name in camel case count as well."""
+    """Return the content words in order, with repeats and the parts of camel case."""
     return tuple(
         StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in stems_of_word(match.group())
     )
@@ -99,22 +95,19 @@ def split_words(text: str) -> tuple[StemmedWord, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def stems_in_order(text: str) -> tuple[str, ...]:
-    """The stems of `split_words`, without their offsets."""
     return tuple(stem for word in _WORD.findall(text) for stem in stems_of_word(word))
 
 
 def pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
-    """The words at most ``reach`` positions apart, each pair in the order of the text."""
+    """Yield pairs of words at most ``reach`` positions apart, in order."""
     for distance in range(1, reach + 1):
         yield from zip(words, words[distance:], strict=False)
 
 
 def stem_weight(holders: int, texts: int) -> float:
-    """The weight of a stem that ``holders`` of ``texts`` texts contain; it is highest if none does."""
+    """Return the weight of a stem in ``holders`` of ``texts`` texts."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
-
-# Numbers -------------------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -132,47 +125,44 @@ _NUMBER_WORDS = {word: str(value) for language in (_ENGLISH, _DUTCH) for value, 
 
 
 def number_values(number: str) -> frozenset[str]:
-    """The values that the digits may have: English and Dutch disagree on the meaning of a comma and a point.
+    """Return the possible values of digits in English and Dutch.
 
-    ``1,234`` is 1234 and 1.234; ``1.234,5`` is 1234.5 alone; times and versions are themselves.
+    ``1,234`` is 1234 and 1.234; ``1.234,5`` is only 1234.5; times and versions stay as they are.
     """
     values = set()
     digits = re.sub(r"[.,]", "", number)
     if _THOUSANDS.fullmatch(number):
-        values.add(_without_idle_zeros(digits))
+        values.add(_strip_idle_zeros(digits))
     points = [character for character in number if character in ".,"]
     if ":" in number or (len(points) > 1 and len(set(points)) == 1):
         values.add(number)
     elif points:
         decimals = len(number) - 1 - max(number.rfind("."), number.rfind(","))
-        values.add(_without_idle_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
+        values.add(_strip_idle_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
     else:
-        values.add(_without_idle_zeros(number))
+        values.add(_strip_idle_zeros(number))
     return frozenset(values)
 
 
 def numbers_asserted(text: str) -> tuple[frozenset[str], ...]:
-    """The possible values of each number in digits, in order.
+    """Return the possible values of each number in digits.
 
-    Number words are left out: "een" is nearly always the article, and "one" a pronoun.
+    Number words are ignored: "een" is nearly always the article, and "one" a pronoun.
     """
     return tuple(number_values(number) for number in _NUMBER.findall(text))
 
 
 def numbers_held(text: str) -> frozenset[str]:
-    """All values that the digits and the number words of a text may have."""
     words = (word.lower() for word in _LETTERS.findall(text))
     return frozenset().union(*numbers_asserted(text), (_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS))
 
 
-def _without_idle_zeros(number: str) -> str:
-    """``007.50`` is ``7.5``."""
+def _strip_idle_zeros(number: str) -> str:
+    """Return ``7.5`` for ``007.50``."""
     whole, _, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole.lstrip('0') or '0'}{'.' if fraction else ''}{fraction}"
 
-
-# Negations -----------------------------------------------------------------------------------------------------------
 
 _NEGATIONS = frozenset(
     [
@@ -181,20 +171,20 @@ _NEGATIONS = frozenset(
     ]
 )
 _CONTRACTED = ("n't", "n’t")
-# What is not possible is what comes behind it.
+# "It is not possible to …" negates the words behind the modal.
 _MODAL = frozenset(["possible", "able", "allowed", "permitted", "mogelijk", "toegestaan"])
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# What counts as near a negation, in words that carry meaning: on either side, where no clear-cut rule exists.
+# Content words near a negation: after and before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# Words without meaning that may stand between a negation and what it negates ("is not to be").
+# Tokens searched for the negated word ("is not to be").
 _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
-    """Whether one of two texts negates a word that the other contains and does not negate.
+    """Return whether one text negates a word that the other contains and does not negate.
 
-    ``words`` and ``others`` are the texts' stems. A word counts as negated if a negation comes right before it. The
-    other text must have no negation anywhere near the word, because Dutch also negates behind the verb.
+    A negation right before a word negates it. The other text must have none near the word, because Dutch also negates
+    behind the verb.
     """
     negated, other_negated = set(negated_stems(text)), set(negated_stems(other_text))
     near, other_near = (set(negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))
@@ -202,7 +192,7 @@ def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], ot
 
 
 def negated_stems(text: str, after: int = 1, before: int = 0) -> Iterator[str]:
-    """The stems of so many content words after and before each negation."""
+    """Yield the stems of content words around each negation."""
     tokens = [token for found in _TOKEN.findall(text) if (token := found.lower()) not in _MODAL]
     for at, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith(_CONTRACTED):

@@ -1,4 +1,4 @@
-"""A cited answer in the terminal; nothing is saved."""
+"""Prints a cited answer, which is not saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.search_filters import everything
 from retrieval.types import SearchFilters
 
-# What a question that is not saved has no use for.
+# Fields of saved answers.
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
 
 
@@ -48,7 +48,6 @@ class Command(PreparedCommand):
             told = {name: value for name, value in written.items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
-        # Its text was written already.
         self.stdout.write(whole_text(written).removeprefix(end.text))
         if end.notice:
             self.stdout.write(f"\n{end.notice}")

@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
 
 async def _bridge(url: str, headers: dict[str, str]) -> None:
-    """Pass messages between this process's standard streams and the site, until the input ends."""
+    """Connect standard input and output with the site."""
     import anyio
     from mcp.client.streamable_http import streamable_http_client
     from mcp.server.stdio import stdio_server
