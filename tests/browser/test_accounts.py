@@ -22,7 +22,7 @@ def reader(site):
 
 
 def test_a_passkey_is_added_and_signs_in(site, page):
-    """On localhost, because browsers give no passkeys to bare addresses."""
+    """The site is on localhost, because browsers give no passkeys to bare addresses."""
     url = site.url.replace("127.0.0.1", "localhost")
     key = page.context.new_cdp_session(page)
     key.send("WebAuthn.enable")

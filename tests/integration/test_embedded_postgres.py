@@ -1,4 +1,4 @@
-"""The embedded server under rough treatment. The tests share one, which is not that of other tests."""
+"""The embedded server under rough treatment. These tests share a server of their own."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def server(shared):
 
 @pytest.fixture
 def stopped(shared):
-    """It was set up, and nobody uses it."""
+    """Return the server, set up and unused."""
     shared.acquire()
     shared.release()
     wait_until(lambda: is_over(shared), 60, "the end of the server")
@@ -84,7 +84,7 @@ def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared):
             assert connection.execute("SELECT 1").fetchone() == (1,)
         user.send_signal(signal.SIGINT)
         user.wait(60)
-    # By its last user or, when that one saw it at work, by the guardian.
+    # The last user stops it or, if that one saw it at work, the guardian.
     wait_until(lambda: is_over(shared), 60, "the end of the server")
 
 
@@ -119,7 +119,7 @@ def test_killed_it_starts_again_with_all_its_rows(server):
 
 def test_a_recycled_process_id_is_not_mistaken_for_the_server(server):
     server.stop()
-    # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
+    # The process has the server's account and is no ancestor of it: PostgreSQL would take it for a running server.
     other = subprocess.Popen(["sleep", "60"], user=server._find_server_user())
     try:
         lock_file = f"{other.pid}\n{server.cluster}\n{int(time.time())}\n5432\n{server.socket_dir}\n\n0 0\nready\n"

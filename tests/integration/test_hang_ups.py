@@ -49,7 +49,7 @@ def library(collection, ingest):
 
 
 def asking(server, path, body):
-    """A connection on which the question has been sent, and nothing read."""
+    """Open a connection, send the question, and do not read."""
     payload = json.dumps(body).encode()
     link = socket.create_connection(("127.0.0.1", server.port))
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

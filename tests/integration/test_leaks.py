@@ -1,7 +1,7 @@
-"""Nobody reads a word of documents that they may not see: seeded random requests over every address of the site.
+"""No user reads a word of a document that they may not see: seeded random requests over every address of the site.
 
-``RULES`` says how an address is called where a look at it with the id of a row is not enough. LEAK_REQUESTS in the
-environment makes more requests, LEAK_SEED others.
+``RULES`` has the call of an address for which the id of a row is not enough. LEAK_REQUESTS in the environment makes
+more requests, LEAK_SEED others.
 """
 
 import json
@@ -46,7 +46,7 @@ def of(model):
     return lambda world: world.some(model)
 
 
-# What the parameters of addresses name, where the name of the address does not tell.
+# These are the objects of addresses' parameters, where the address's name does not show them.
 PARAMETERS = {
     "answer_id": World.some_answer,
     "conversation_id": World.some_conversation,
@@ -63,7 +63,7 @@ PARAMETERS = {
     "set_id": of(EvaluationSet),
     "version_id": of(SearchProfileVersion),
 }
-# These end the sessions, or take a second each and know nothing of documents.
+# These end the sessions, or take a second each and use no documents.
 LEFT_OUT = {"account_logout", "admin:logout", "admin:None", "schema", "api_docs", "readyz"}
 ADDRESSES = {name: route for name, route, _view in addresses() if name not in LEFT_OUT}
 
@@ -116,7 +116,7 @@ def asking(name, **others):
 
 def completion(world, person):
     collection = world.scope()
-    # The protocol knows keys and no cookies: its conversations are of nobody, and of whoever knows their ids.
+    # The protocol has keys and no cookies: any caller with its id can use a conversation.
     messages = [{"role": "user", "content": world.chance.choice(QUESTIONS)}]
     body = {"model": f"ragsite/{collection}" if collection else "ragsite", "messages": messages}
     return Call("post", reverse("openai_api:completions"), body, is_json=True)
@@ -221,7 +221,7 @@ RULES = {
     "admin:evaluation_evaluationset_run": post("admin:evaluation_evaluationset_run", kind="x"),
 }
 ALL_RULES = {name: RULES.get(name) or get(name) for name in ADDRESSES}
-# The pages that the admin makes by itself, and those of accounts, are many and alike.
+# The pages that the admin makes by itself, and the accounts' pages, are many and alike.
 OFTEN = sorted({*RULES, *(name for name in ADDRESSES if name.startswith(("chat", "retrieval", "openai_api", "llms")))})
 
 
@@ -259,7 +259,7 @@ def was_taken_into_a_set(name, word):
 
 
 def learn(world):
-    """What requests have made: links to share, answers to judge."""
+    """Record the objects that requests made: links to share, answers to judge."""
     tokens = Conversation.objects.exclude(share_token=None).values_list("share_token", flat=True)
     world.tokens = sorted(map(str, tokens))
     for made in Answer.objects.filter(judgements=None)[:5]:
@@ -278,7 +278,7 @@ def search_for_misspelt_words(world, people):
 
 
 def assert_the_rule_is_that_of_the_site(world):
-    """Who may read what is told twice, here and by the site: both agree, whatever was changed."""
+    """Assert that this test's rule of rights and the site's agree, whatever was changed."""
     for person in PEOPLE:
         user = User.objects.get(username=person)
         readable = {shelf.secret for shelf in world.shelves if world.may_read(person, shelf)}

@@ -1,4 +1,4 @@
-"""What the roles of staff may do from the start, and what they see: that is decided by the rights in collections."""
+"""First permissions of the roles of staff, and their views, which the rights in collections decide."""
 
 import html
 import re
@@ -143,7 +143,7 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
     curator = staff("Curators")
     CollectionGrant.objects.create(collection=safe, user=curator, role=CollectionGrant.Role.CURATOR)
     if fate == "deleted":
-        # Nobody knows any more to whom it was granted; another one is closed to the curator still.
+        # Its grants are lost; another granted collection stays closed to the curator.
         Collection.objects.create(slug="chest", name="Chest", visibility=Visibility.GRANTED)
         vault.collection.delete()
     client = signed_in(curator)

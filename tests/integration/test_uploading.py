@@ -1,4 +1,4 @@
-"""What the script of the upload form sends: files, texts, addresses; an answer for each, and rights as for the form."""
+"""The upload form's script: files, texts, addresses; an answer for each, and rights as for the form."""
 
 import threading
 import time

@@ -29,7 +29,7 @@ QUESTION = "What is the boiling point of tungsten hexafluoride?"
 
 
 class Receiver:
-    """A program that is told of events: ``requests`` are those it got, with their bodies."""
+    """A program that receives events: ``requests`` has the received ones, with their bodies."""
 
     def __init__(self):
         self.status, self.location, self.url = 204, "", ""
@@ -247,7 +247,7 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     webhooks.deliver(waiting[0])
     webhook.refresh_from_db()
     assert webhook.paused_until > timezone.now() + timedelta(minutes=3)
-    # A test is sent all the same. What it proves ends the pause.
+    # A test is sent all the same, and its success ends the pause.
     receiver.status = 204
     Webhook.objects.update(address=receiver.url)
     sent.clear()

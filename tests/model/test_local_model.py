@@ -1,4 +1,4 @@
-"""What holds for the answers of any language model, on a small real one that the site serves to itself."""
+"""Rules for the answers of any language model, on a small real one that the site serves to itself."""
 
 import re
 import signal
@@ -32,7 +32,7 @@ def ask(client, question):
 
 
 def assert_true(answer):
-    """Every sentence is cited or marked, nothing of the machinery is shown, and the status is right."""
+    """Assert that sentences are cited or marked, that no machinery is shown, and that the status is right."""
     assert answer.status == Answer.Status.COMPLETED, answer.error
     assert answer.text.strip()
     assert not MACHINERY.search(answer.text), answer.text

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 def pdf(objects: dict[int, bytes], trailer: bytes = b"/Root 1 0 R") -> bytes:
-    """A PDF file of these objects, with a table of where they stand."""
+    """Return a PDF file of these objects, with a cross-reference table."""
     out = bytearray(b"%PDF-1.4\n")
     offsets = {}
     for number, body in sorted(objects.items()):
@@ -50,7 +50,7 @@ def pdf_nested_forms(levels: int = 12) -> bytes:
 
 
 def pdf_endless(levels: int = 8) -> bytes:
-    """Form objects as above around a megabyte that draws nothing: years of a processor's time in 30 MiB of memory."""
+    """Return nested form objects around a megabyte without drawings: years of processor time in 30 MiB of memory."""
     return _nested_forms(levels, zlib.compress(b"q Q " * 2**18, 9), b"/Filter /FlateDecode")
 
 

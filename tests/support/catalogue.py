@@ -1,4 +1,4 @@
-"""The translators' catalogue, held against the strings that the site really has.
+"""The translators' catalogue, compared with the site's strings.
 
 ``python -m tests.support.catalogue`` (``make messages``) brings the catalogues up to date: new strings come in without
 a translation, strings that are gone go out, and the compiled form is written. Django's own `makemessages` would do the
@@ -31,7 +31,7 @@ _KEYWORDS = {
 
 @dataclass(slots=True)
 class Found:
-    """A string of the site: one, or singular and plural; and where it stands."""
+    """A string of the site, singular or also plural, with its place."""
 
     id: str | tuple[str, str]
     context: str | None
@@ -44,7 +44,7 @@ def strings():
     for path in _sources():
         source = path.read_text()
         if path.suffix == ".html":
-            # What templatize leaves of the page is no Python: only its lines that are calls matter, indented anyhow.
+            # The rest of templatize's output is no Python: only its lines that are calls matter, indented anyhow.
             source = re.sub(r"^[ \t]+", "", templatize(source, origin=str(path)), flags=re.MULTILINE)
         place = path.relative_to(ROOT).as_posix()
         for line, function, message in _calls(source):
@@ -71,7 +71,6 @@ def path_of(language, suffix=".po"):
 
 
 def catalogue(language):
-    """What the translators have written."""
     with path_of(language).open("rb") as file:
         return read_po(file, locale=language)
 

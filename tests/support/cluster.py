@@ -72,7 +72,7 @@ def distribute(name):
     """Distribute the test database, which is migrated."""
     join_nodes(name)
     call_command("distribute", shards=4, verbosity=0)
-    # The settings of the database hold for new connections.
+    # The settings of the database apply to new connections.
     connection.close()
 
 

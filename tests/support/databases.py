@@ -14,9 +14,9 @@ from tests.support import cluster
 
 
 def create_database(name, template="migrated"):
-    """A new database, with all that ``template`` holds; nobody may be connected to that one.
+    """Create a database as a copy of ``template``, to which no client may be connected.
 
-    ``migrated`` has the tables of the site, ``template1`` nothing.
+    ``migrated`` has the tables of the site, ``template1`` none.
     """
     settings.EMBEDDED_POSTGRES.acquire()
     with psycopg.connect(f"{_server()}&dbname=postgres", autocommit=True) as server:
@@ -47,7 +47,7 @@ def database(name):
 
 def _close_connections():
     connections.close_all()
-    # The thread in which asynchronous code asks the database keeps its connection when nobody's request ends there.
+    # The thread in which asynchronous code queries the database keeps its connection when no request ends there.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 

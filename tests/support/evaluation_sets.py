@@ -11,7 +11,7 @@ from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.types import SearchMethod
 
-# By words alone, so that a question in other words than the document's is not found.
+# The profile searches words alone, so that a question in other words than the document's is not found.
 BY_WORDS = ProfileSettings(method=SearchMethod.LEXICAL, reranker="none", fuzzy=False)
 BY_MEANING = ProfileSettings(method=SearchMethod.VECTOR, reranker="none")
 WORDS, MEANING = NamedProfile("words", BY_WORDS), NamedProfile("meaning", BY_MEANING)
@@ -32,7 +32,7 @@ QUESTIONS = {
 }
 
 
-# What a right answer says; None: that the documents do not answer.
+# Each question has the words of a right answer; None: the documents do not answer.
 ANSWERS = {
     "How many grams does the circulation pump weigh?": "3450 grams",
     "How does a ball valve close with its lever?": "A ball valve closes with a quarter turn of its lever.",

@@ -9,7 +9,7 @@ from ragsite.operations import readiness
 from ragsite.operations.readiness import Remembered
 from tests.support import asking
 
-# In the words of the document: without the embedder, words alone tell whether it answers.
+# The question uses the document's words: without the embedder, words alone decide whether the document answers.
 QUESTION = "How many grams does the MX-9920-W weigh?"
 FAULTS = ["error", "hang", "slow", "garbage", "dies"]
 # QUESTION_SECONDS of these tests: no part may take longer, whatever it does; honest answers come long before.

@@ -9,7 +9,7 @@ import ragsite
 
 
 def fresh_settings(**environment):
-    """What a process reads that starts with these variables. Raises: ImproperlyConfigured."""
+    """Return the settings of a process that starts with these variables. Raises: ImproperlyConfigured."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)

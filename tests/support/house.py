@@ -1,4 +1,4 @@
-"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints those of a checkout.
+"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints the figures of a checkout.
 
 With `--write` it also puts them into the table of `docs/architecture.md`.
 """
@@ -60,9 +60,9 @@ def importers_of(texts):
 
 
 def modules_of_one_neighbour(importers):
-    """Modules that one other module imports, which stands in the same folder; with that module.
+    """Return modules that only one other module, of the same folder, imports; with that module.
 
-    What a package, the settings or ``apps.py`` and ``urls.py`` of Django import only to register it does not count.
+    Imports by a package, the settings or Django's ``apps.py`` and ``urls.py`` only to register the module do not count.
     """
     found = {}
     for path, known in importers.items():

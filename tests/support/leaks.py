@@ -1,6 +1,6 @@
-"""A site of people and collections whose rights are known here by a rule of their own: who may see which word.
+"""A site of people and collections with a rule of its own for rights: who may see which word.
 
-Each part of it that somebody may see or not, a collection or a narrowed document, holds words that stand nowhere else.
+Each part with its own readers, a collection or a narrowed document, has words that occur only there.
 """
 
 import random
@@ -56,7 +56,7 @@ class Shelf:
 
 @dataclass(slots=True)
 class World:
-    """``secret`` words are never typed by anybody; ``spoken`` ones are, and ``said`` holds by whom."""
+    """No one types ``secret`` words; ``spoken`` words are typed, and ``said`` has their speakers."""
 
     chance: random.Random
     shelves: list[Shelf]
@@ -68,10 +68,10 @@ class World:
     clients: dict[str, Client]
     tokens: list[str] = field(default_factory=list)
     said: set[tuple[str, str]] = field(default_factory=set)
-    # Who makes the request that is being made up.
+    # This person makes the next request.
     person: str = VISITOR
 
-    # Who may see what, told without the site's own code -----------------------------------------------------------
+    # Rights, computed without the site's own code -----------------------------------------------------------------
 
     def is_staff(self, person):
         return person in PEOPLE and PEOPLE[person][1]
@@ -95,7 +95,7 @@ class World:
         words = [(shelf.secret, shelf.spoken) for shelf in self.shelves if not self.may_read(person, shelf)]
         return words if self.may_read_narrowed(person) else [*words, self.narrowed_words]
 
-    # What changes ---------------------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------------------------
 
     def change_a_right(self):
         self.chance.choice([self._move, self._open, self._grant, self._narrow])()
@@ -155,7 +155,7 @@ class World:
         return [*(shelf.secret for shelf in self.shelves), self.narrowed_words[0]]
 
     def scope(self):
-        """The short name of a collection, or nothing, for all."""
+        """Return the short name of a collection, or "" for all."""
         return self.chance.choice(["", "", self.slug()])
 
     def slug(self):
@@ -179,7 +179,7 @@ class World:
 
 
 def misspelt(word):
-    """The word without one of its letters, near enough to be put right."""
+    """Return the word without one of its letters, near enough to be corrected."""
     return word[:4] + word[5:]
 
 
@@ -200,7 +200,7 @@ def build_world(seed, ingest):
         _build_shelf(name, visibility, words, ingest)
         for name, visibility, words in zip(_SHELVES, _OPEN, _WORDS, strict=True)
     ]
-    # What nobody is asked about, so that the words of the others are rare enough to be searched for.
+    # No question asks about these, so that the other words are rare enough to be searched for.
     for plant in ("rose", "tulip", "daisy", "lily", "fern", "moss", "ivy", "oak", "elm", "ash", "yew", "fir", "box"):
         ingest(shelves[0].collection, f"{plant}.md", f"# Garden: {plant}\n\nThe {plant} grows well with much water.")
     secret, spoken = _NARROWED

@@ -120,7 +120,6 @@ def write_overlap_model(folder, words=WORDS, *, factor=1.0, labels=1, **config):
 
 
 def overlap(ids, types):
-    """What such a model gives for a pair."""
     pairs = list(zip(ids, types, strict=True))
     passage = [word for word, kind in pairs if kind]
     return sum(passage.count(word) for word, kind in pairs if not kind and word >= len(SPECIAL))

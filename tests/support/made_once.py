@@ -1,4 +1,4 @@
-"""What the processes of a parallel run share: the first that needs it makes it, the others copy it."""
+"""Data that the processes of a parallel run share: the first process makes them, the others copy them."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ _FOLDER = "RAGSITE_TESTS_SHARED"
 
 
 def share(folder):
-    """Make ``folder`` that of the run, unless a process that started this one has."""
+    """Make ``folder`` the run's folder, unless a parent process has."""
     os.environ.setdefault(_FOLDER, str(folder))
 
 

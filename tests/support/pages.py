@@ -1,4 +1,4 @@
-"""Who opens pages, and what pages say."""
+"""Clients that open pages, and the texts of pages."""
 
 from django.contrib.auth.models import Permission, User
 

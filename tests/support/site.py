@@ -62,7 +62,7 @@ class SiteProcess:
         started = psutil.Process(self.popen.pid).children(recursive=True)
         os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait(10)
-        # Those with groups of their own end with it, a moment later.
+        # Processes with groups of their own end with it, a moment later.
         psutil.wait_procs(started, 10)
 
     def stop(self):

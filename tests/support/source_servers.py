@@ -117,7 +117,6 @@ class S3Remote(_WsgiRemote):
         )
 
     def _ask_for_signatures(self, after):
-        """Of all requests behind so many."""
         from moto import settings
         from moto.core.responses import ActionAuthenticatorMixin
 
@@ -173,7 +172,7 @@ class GitRemote(_WsgiRemote):
 
 
 class FeedRemote(WebServer):
-    """An Atom feed whose entries stand in it whole."""
+    """An Atom feed with the whole text of its entries."""
 
     kind = "feed"
 
@@ -205,7 +204,7 @@ class FeedRemote(WebServer):
 
 
 class _WikiRemote(WebServer):
-    """Pages with a number and a revision, told by parameters, a few at a time."""
+    """Pages with a number and a revision, requested by parameters, a few at a time."""
 
     def __init__(self):
         super().__init__()

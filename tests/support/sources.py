@@ -15,10 +15,10 @@ from tests.support.serving import QuietHandler
 
 
 class Remote:
-    """What a source holds: texts by name. ``read`` holds the names of those whose content was sent.
+    """The items of a source: texts by name. ``read`` has the names of those whose content was sent.
 
-    ``options`` are those of a source that reads it, ``wrong_options`` the same with credentials that it refuses; empty
-    where it asks for none.
+    ``options`` are for a source that reads it, ``wrong_options`` the same with credentials that it refuses; empty if it
+    asks for none.
     """
 
     kind = ""

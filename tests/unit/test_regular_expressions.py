@@ -3,9 +3,9 @@
 The patterns are found by reading the source: a new one is tried without being named here. One that is composed while
 the product runs has to be given an example in ``COMPOSED``.
 
-Trying all of them takes minutes, and the answer depends on nothing but the pattern, the attacks and Python's version.
-``linear_patterns.txt`` records the ones that passed: others are tried here each time, until
-``python -m tests.unit.test_regular_expressions`` has tried and recorded them.
+Trying all of them takes minutes, and the answer depends only on the pattern, the attacks and Python's version.
+``linear_patterns.txt`` records the ones that passed: others are tried here each time, until ``python -m
+tests.unit.test_regular_expressions`` has tried and recorded them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     ),
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
-# Made while their module is imported, where the collected patterns hold them.
+# These are compiled while their module is imported, and the collected patterns contain them.
 LOOPED = {
     "retrieval/documents/extraction/html.py: re.compile(f\"(?:^|[\\\\s_-])(?:{'|'.join(names.split())})"
     '(?=$|[\\\\s\\\\d_-])", re.I)',

@@ -28,7 +28,7 @@ def complete(client, **fields):
 
 
 def told(response):
-    """The refusal, which has OpenAI's form and nothing else."""
+    """Return the refusal, which must be in OpenAI's form."""
     body = response.json()
     assert list(body) == ["error"]
     assert set(body["error"]) == {"message", "type", "param", "code"}

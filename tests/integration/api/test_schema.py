@@ -1,4 +1,4 @@
-"""The schema tells the truth: what the API really answers is what the schema says, refusals included."""
+"""The API's real answers, refusals included, match the schema."""
 
 import json
 import re
@@ -17,7 +17,7 @@ REFUSALS = {"400", "401", "403", "404", "405", "429", "503"}
 
 @cache
 def described():
-    """What the site says of its API. To make it takes longer than most of these tests."""
+    """Return the site's schema. Making it takes longer than most of these tests."""
     return APIClient().get("/api/schema/?format=json").json()
 
 

@@ -1,4 +1,4 @@
-"""What a model streams cannot hold up the process: others are answered while it writes."""
+"""A model's stream cannot block the process: others are answered while it writes."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# What the thread of all streams may work between two answers to others. Quadratic patterns took minutes.
+# The thread of all streams may work this long between two answers to others. Quadratic patterns took minutes.
 LONGEST_HOLD_SECONDS = 2.0
 ANSWER_TOKENS = 3000
 SAID = "The zeppelin weighs 215 tonnes [1]"
@@ -73,7 +73,7 @@ async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read
 
 
 async def test_an_answer_without_an_end_is_cut_off_and_the_reader_is_told(library, model):
-    # More than the buffers of a connection hold, so that the server notices that nobody reads on.
+    # The text exceeds the buffers of a connection, so that the server notices that no client reads.
     model.pieces = [SAID, *(" ".join(f"more{number}x{at}" for at in range(1000)) for number in range(2000))]
     answer, _, _ = await ask()
     assert len(answer.text) <= CHARACTERS_PER_TOKEN * ANSWER_TOKENS

@@ -1,4 +1,4 @@
-"""The page's own requests. What a person sees is tested in a browser."""
+"""The page's own requests. Browser tests cover the visible page."""
 
 import re
 

@@ -69,7 +69,7 @@ def site(keys, tmp_path_factory):
 
 @pytest.fixture
 def rows(django_db_blocker, site):
-    """``with rows():`` the models are those of the site."""
+    """Return a context manager, ``with rows():``, in which the models use the site's database."""
 
     @contextmanager
     def opened():

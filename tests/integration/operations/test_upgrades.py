@@ -1,4 +1,4 @@
-"""Sites of other versions: those of every release are upgraded, those that cannot be are refused in a sentence."""
+"""Sites of other versions: every release is upgraded, unsupported ones are refused in a sentence."""
 
 import io
 import json
@@ -67,7 +67,7 @@ def test_the_site_of_a_release_is_restored_started_and_asked(site, tmp_path, rel
             assert response.status_code == 200, response.text
             return response.json()
 
-        # What was there is read.
+        # The old site's documents can be read.
         assert {row["source"]: row["status"] for row in get("documents/")["results"]} == facts["documents"]
         first, *_ = get(f"conversations/{facts['conversation']}/")["answers"]
         assert (first["question"], first["answer"]) == (facts["question"], facts["answer"])

@@ -50,7 +50,7 @@ def changed(draft, ingest):
 
 @pytest.fixture
 def objections(library, monkeypatch):
-    """What a gate that guards the library has against its drafts."""
+    """Let a gate of the library object to its drafts."""
     found = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
     monkeypatch.setattr(gates, "GATES", [gate])

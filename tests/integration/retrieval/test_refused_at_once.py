@@ -1,4 +1,4 @@
-"""What cannot work is refused when it is handed in, with a sentence that says whose hands it is in."""
+"""Unusable uploads are refused at once, with a sentence that says who can fix it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Tables from the file to the computed answer: kept with their document, and seen by nobody who may not see it."""
+"""Tables from the file to the computed answer: kept with their document, and hidden with it."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_figures_are_computed_over_all_rows(library):
     )
     assert texts(cheapest) == [["MX-2", "96.00", "pump"]]
     assert (cheapest.matched, cheapest.total) == (3, 5)
-    # A row without a weight counts for nothing.
+    # A row without a weight does not count.
     assert (mean.value, mean.matched) == ("4325", 2)
     assert (count.value, count.conditions) == ("2", ("category = pumps", "bronze = yes"))
     assert (count.answers, count.ordinals, count.total) == (("2",), (1, 3), 5)

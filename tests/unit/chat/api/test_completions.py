@@ -73,7 +73,7 @@ def test_markers_are_numbered_in_order_of_appearance(parts):
     before = cited_text(*parts)
     sources = [{"marker": marker, "content": f"source {marker}"} for marker in range(1, 13)]
     after, numbered = number_in_order(before, sources, {})
-    # By marker, in order of appearance.
+    # Keys are markers, in order of appearance.
     numbers = {marker: at for at, marker in enumerate(dict.fromkeys(p for p in parts if isinstance(p, int)), 1)}
     assert after["answer"] == "".join(f"[{numbers[p]}]" if isinstance(p, int) else p for p in parts)
     for old, new in zip(before["citations"], after["citations"], strict=True):

@@ -21,8 +21,9 @@ draws a line."""
 
 
 def pdf(pages, *, protected=False, title="", outline=(), image_only=False):
-    """A PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it;
-    ``outline`` holds (title, page from 0). One that is ``protected`` asks for a password.
+    """Return a PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it.
+
+    ``outline`` has (title, page from 0). A ``protected`` file asks for a password.
     """
     first_page = 5
     objects = {}
@@ -102,7 +103,7 @@ def read_within_limits(data, name):
         assert rejected.endswith(".")
         assert len(rejected) < 300
         return rejected
-    # What the worker itself does with the text is linear: a hundredth of what anything quadratic would take.
+    # The worker's own work on the text is linear: a hundredth of the time of anything quadratic.
     started = time.process_time()
     chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
     detect_language(extracted.text)

@@ -40,7 +40,7 @@ def test_words_are_found_however_they_are_written(words, data):
     [
         # Cut at the end of a line.
         ("the termi\ufffe\r\nnal box, the terminal", "terminal box", 0, (4, 19)),
-        # Of several places the nearest one.
+        # The nearest of several places is taken.
         ("pump a pump b pump", "pump", 0, (0, 4)),
         ("pump a pump b pump", "pump", 5, (7, 11)),
         ("pump a pump b pump", "pump", 16, (14, 18)),

@@ -1,4 +1,4 @@
-"""What leaves a model is data: its prompt, its fence and its marks do not reach a reader."""
+"""A model's output is data: its prompt, its fence and its marks do not reach a reader."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""The names of columns in delimited text and on sheets: which rows hold them, and what stands around them."""
+"""The names of columns in delimited text and on sheets: their rows, and the lines around them."""
 
 import io
 
@@ -52,7 +52,7 @@ TABLES = [
      "Part: A-1; Weight kg: 2.5; Price EUR: 10\nPart: A-2; Weight kg: 3.5; Price EUR: 12"),
     # Rows of text are rows, whatever is missing.
     ("Task,Owner,Status\nDesign,Anouk,\nTesting,,Open", "Task: Design; Owner: Anouk\nTask: Testing; Status: Open"),
-    # Without names: none are made up for labels and questions.
+    # No names are made up for labels and questions.
     ("1001,Chair,oak\n1002,Table,beech", "column 1: 1001; column 2: Chair; column 3: oak\n"
      "column 1: 1002; column 2: Table; column 3: beech"),
     ("How do I reset my badge?,Go to the desk.\nWhere is the gym?,Floor 2.",

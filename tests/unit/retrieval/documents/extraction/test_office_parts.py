@@ -1,4 +1,4 @@
-"""What Word, PowerPoint and OpenDocument show outside of plain paragraphs: it is read, or it is named."""
+"""Parts of Word, PowerPoint and OpenDocument outside of plain paragraphs: they are read, or named."""
 
 import io
 import zipfile
@@ -192,7 +192,7 @@ def numbered(levels, paragraphs, overrides=""):
 @pytest.mark.parametrize(
     ("levels", "paragraphs", "expected"),
     [
-        (  # An interrupted list goes on.
+        (  # An interrupted list continues.
             [(1, "decimal", "%1.")],
             [(1, 0, "Open"), (0, 0, "Wait."), (1, 0, "Close")],
             "1. Open\n\nWait.\n\n2. Close\n",
