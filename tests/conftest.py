@@ -50,14 +50,16 @@ django.setup()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes():
-    """Lets each process of a parallel run come through the lines above, to a folder and a server of its own, before the
-    settings are read."""
+    """Let each process of a parallel run execute the lines above, with a folder and a server of its own.
+
+    It does so before the settings are read.
+    """
     del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """The tests of a folder that shares its sites are run by one process, which alone starts them; others by file."""
+    """Run the tests of a folder with shared sites in one process, which alone starts them; spread others by file."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
@@ -165,8 +167,10 @@ _LARGEST_BYTES = 6 * 2**20
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_flush():
-    """After a test that commits, delete its few rows; truncating forty tables and migrating anew takes fifty times as
-    long."""
+    """Delete the few rows of a test that commits.
+
+    Truncating forty tables and migrating again takes fifty times as long.
+    """
     from django.core.management.commands import flush
     from django.db import DatabaseError
     from django.db.backends.postgresql.operations import DatabaseOperations
@@ -234,7 +238,7 @@ def django_db_modify_db_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_settings():
-    """A good hash of a password takes a fifth of a second, and every test client lists all static files."""
+    """Use a fast hash of passwords, because a good one takes a fifth of a second, and list no static files."""
     from django.test import override_settings
 
     hashers = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -244,8 +248,10 @@ def _quick_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_database():
-    """Threads that search are kept for the next test, with their connections: one to a database that an earlier test
-    has worked on is closed when another is meant."""
+    """Close a search thread's connection to the database of an earlier test.
+
+    Threads that search are kept for the next test, with their connections.
+    """
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     # A statement or a transaction begins with one of these; pytest-django patches `ensure_connection` itself.
@@ -297,7 +303,6 @@ def _empty_queue():
 
 @pytest.fixture
 def collection():
-    """A public collection in English."""
     from retrieval.models import Collection
 
     return Collection.objects.create(slug="library", name="Library", text_search_configuration="english")

@@ -109,7 +109,6 @@ def visitor(browser, complaints):
 
 @pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
 def anywhere(request, visitor):
-    """A page on a wide screen, and again on a phone."""
     return visitor(**request.param)
 
 
@@ -191,7 +190,7 @@ def demo_database(django_db_setup, django_db_blocker):
 
 @pytest.fixture(scope="session")
 def _start_shared_site(demo_database, tmp_path_factory):
-    """What starts sites with these variables, on copies of the demo database; they are stopped at the end."""
+    """Return a function that starts sites with these variables, on copies of the demo database."""
     started = []
 
     def start(**environment):
@@ -215,9 +214,9 @@ def other_port():
 
 @pytest.fixture(scope="session")
 def site(_start_shared_site, other_port):
-    """The site as it is after `make run`: the demo documents, and no language model. It may fetch pages of the tests.
+    """Return the site as it is after `make run`: the demo documents, and no language model.
 
-    What a module adds, other than what visitors say, it takes away at its end.
+    It may fetch pages of the tests. A module removes at its end all that it added, except visitors' questions.
     """
     sites = f"https://www.example.org, http://localhost:{other_port}"
     passkeys = {"MFA_SUPPORTED_TYPES": ["totp", "recovery_codes", "webauthn"], "MFA_PASSKEY_LOGIN_ENABLED": True}
@@ -238,7 +237,7 @@ def model_site(_start_shared_site, _model):
 
 @pytest.fixture
 def model(_model):
-    """The language model of ``model_site``, as new."""
+    """Reset the language model of ``model_site``."""
     fresh = ModelServer()
     for one in fields(fresh):
         if one.name != "url":

@@ -48,7 +48,10 @@ def at_rest(page, look):
 
 
 def violations(page, include="html", exclude="", without=(), only=()):
-    """The serious and critical ones that axe finds by all rules or ``only`` these, each with its first element."""
+    """Return the serious and critical violations that axe finds by all rules or ``only`` these.
+
+    Each has its first element.
+    """
     # The rows of a long table are alike, and take axe seconds.
     context = {"include": [[include]], "exclude": [[_LATER_ROWS], *([[exclude]] if exclude else [])]}
 
@@ -111,12 +114,11 @@ def begin_asking(page, question):
 
 
 def source(turn, marker):
-    """The card of a numbered source."""
     return turn.locator(f".source[id$='-source-{marker}']")
 
 
 def answer_text(turn):
-    """The words of a finished answer, without markers and what is said of them."""
+    """Return the words of a finished answer, without markers and their labels."""
     prose = turn.locator("[data-answer-text]")
     text = prose.evaluate(
         "node => { const copy = node.cloneNode(true); copy.querySelectorAll('.cite, .cited-label, .doubt')"
@@ -127,13 +129,15 @@ def answer_text(turn):
 
 
 def words(text):
-    """The text on one line: line ends do not count."""
+    """Return the text on one line: line ends do not count."""
     return " ".join(text.split())
 
 
 def letters(text):
-    """The letters and digits alone: what a text and its rendering have in common. The language of a fence is not
-    shown."""
+    """Return the letters and digits alone, which a text and its rendering share.
+
+    The language of a fence is not shown.
+    """
     return "".join(filter(str.isalnum, re.sub(r"(?m)^(\s*(?:```|~~~))\w+$", r"\1", text)))
 
 

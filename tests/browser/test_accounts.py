@@ -9,7 +9,7 @@ from tests.support.demo import PASSWORD
 
 @pytest.fixture(autouse=True)
 def reader(site):
-    """An account of staff with the administrator's password, hashed as the server does, until the end of the test."""
+    """Yield an account of staff with the administrator's password, hashed as the server does."""
     from django.contrib.auth.models import User
 
     with site.data():

@@ -17,7 +17,7 @@ ROWS = "#result_list tbody tr"
 
 @pytest.fixture(scope="module")
 def own_site(site):
-    """The site, to which documents are added: until the end of the module."""
+    """Yield the site; documents that are added to it are removed at the end of the module."""
     from chat.models import ApprovedAnswer
     from retrieval.models import Document
 

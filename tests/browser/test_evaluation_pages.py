@@ -19,7 +19,7 @@ PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
 
 
 def look(page, name):
-    """The page as it is keeps the rules that a program can check, and fits its window."""
+    """Assert that the page keeps the rules that a program can check, and fits its window."""
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
     # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label. The
@@ -30,7 +30,7 @@ def look(page, name):
 
 @pytest.fixture
 def library(site):
-    """A small collection, with as many documents as a set has questions; it is gone after the test."""
+    """Yield a small collection, with as many documents as a set has questions."""
     from retrieval.documents import submission
     from retrieval.models import Collection, Document, Draft
 
@@ -50,7 +50,7 @@ def library(site):
 
 
 def add_set(site, library, name):
-    """A set with a question to each document; returns its address."""
+    """Add a set with a question to each document; return its address."""
     from retrieval.models import Collection, Document
     from tests.support.evaluation_sets import set_of
 
@@ -148,7 +148,7 @@ def test_two_profiles_in_the_playground(site, page):
 
 @pytest.fixture(scope="module")
 def busy_site(site):
-    """The site with three weeks of answers, good and bad, and no others."""
+    """Return the site with three weeks of answers, good and bad, and no others."""
     from chat.models import Conversation
 
     with site.data():

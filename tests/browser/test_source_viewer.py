@@ -20,7 +20,7 @@ PASSAGES = {
 
 
 def address(site, kind, **more):
-    """The viewer's address for a passage in the middle of the demo document of this kind."""
+    """Return the viewer's address for a passage in the middle of the demo document of this kind."""
     from retrieval.models import Document
 
     ending, words = PASSAGES[kind]

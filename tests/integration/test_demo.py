@@ -35,7 +35,7 @@ def demo_database(django_db_setup, django_db_blocker):
 
 @pytest.fixture
 def demo(demo_database, transactional_db):
-    """The demo as it was loaded; these tests only ask."""
+    """Use the loaded demo; these tests only ask."""
     with database(demo_database):
         yield
 

@@ -30,7 +30,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def shared():
-    """A server whose first start was killed amid it; the first test sets it up."""
+    """Return a server that was killed during its first start; the first test sets it up."""
     with tempfile.TemporaryDirectory(prefix="ragsite-server-", ignore_cleanup_errors=True) as folder:
         (Path(folder) / "postgres.new" / "base").mkdir(parents=True)
         server = EmbeddedPostgres(Path(folder))
@@ -41,7 +41,7 @@ def shared():
 
 @pytest.fixture
 def server(shared):
-    """It runs, and this process is its one user."""
+    """Return the running server, of which this process is the only user."""
     shared.acquire()
     shared.ensure_running()
     return shared
@@ -49,7 +49,7 @@ def server(shared):
 
 @pytest.fixture
 def stopped(shared):
-    """Return the server, set up and unused."""
+    """Return the server after its last user has left."""
     shared.acquire()
     shared.release()
     wait_until(lambda: is_over(shared), 60, "the end of the server")
@@ -150,7 +150,7 @@ def test_a_cluster_that_cannot_start_says_why(server):
 
 
 def guardian(server):
-    """The process that waits for the server's last user."""
+    """Return the process that waits for the server's last user."""
     found = (p for p in psutil.process_iter(["cmdline"]) if str(server.data_dir) in (p.info["cmdline"] or []))
     return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 

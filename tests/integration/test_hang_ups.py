@@ -78,7 +78,7 @@ def test_work_for_a_caller_who_cannot_come_back_ends_at_once(library, server, mo
 
 
 def asked_and_hung_up(server):
-    """The stream of a question, which breaks off when the answer has begun: its events so far, and its headers."""
+    """Return the events and the headers of a question's stream, which breaks off when the answer has begun."""
     body, events = {"question": QUESTION, "stream": True}, []
     with httpx2.stream("POST", f"http://127.0.0.1:{server.port}/api/v1/ask/", json=body, timeout=60) as response:
         for event in events_of(response):

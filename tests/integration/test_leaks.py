@@ -69,7 +69,7 @@ ADDRESSES = {name: route for name, route, _view in addresses() if name not in LE
 
 
 def address_of(world, name):
-    """The address with rows that its parameters name: of the model, in such as `admin:chat_answer_history`."""
+    """Return the address with the ids of its parameters: rows of the model, as in `admin:chat_answer_history`."""
     known = {f"admin:{each._meta.label_lower.replace('.', '_')}": each for each in admin.site._registry}
     of_model = next((model for begins, model in known.items() if name.startswith(f"{begins}_")), None)
 
@@ -99,7 +99,7 @@ def either(*rules):
 
 
 def asking(name, **others):
-    """A question as JSON: of one collection or of all, and of all kinds."""
+    """Return a call that sends a question as JSON: to one collection or to all, and of all kinds."""
     field_name = "query" if name.endswith("search") else "question"
 
     def call(world, person):
@@ -240,7 +240,7 @@ def send(world, person, call):
 
 
 def look_for_leaks(world, person, name, call):
-    """A sentence about the word that the person must not read, and did; empty without one."""
+    """Return a sentence about a word that the person must not read, and did; empty if there is none."""
     response = send(world, person, call)
     said = content_of(response)
     assert response.status_code != 500, (person, name, call)
@@ -267,7 +267,10 @@ def learn(world):
 
 
 def search_for_misspelt_words(world, people):
-    """Whether a word that is near a hidden one tells of it: the visitor tries them all, each of the others one."""
+    """Search for words near hidden ones, to see whether corrections reveal them.
+
+    The visitor tries all words, each of the others one.
+    """
     for number, person in enumerate(people):
         hidden = [secret for secret, _spoken in world.hidden_from(person)]
         for secret in hidden if person == VISITOR else hidden[number % len(hidden) :][:1]:

@@ -34,7 +34,7 @@ class Receiver:
     url: str = ""
 
     def path_of(self, span):
-        """The names of the spans from the outermost one to this one, within its trace."""
+        """Return the names of the spans from the outermost one to this one, within its trace."""
         by_id = {each.span_id: each for each in self.spans if each.trace_id == span.trace_id}
         names = []
         while span is not None:
@@ -82,7 +82,7 @@ EXPECTED_PATHS = {
 
 
 def lines_of(log):
-    """The events; a worker prints a banner beside them."""
+    """Return the events; a worker prints a banner beside them."""
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 

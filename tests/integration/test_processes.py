@@ -41,7 +41,7 @@ def score(pid):
 
 
 def start(data_dir, procfile=SLEEPER, **environment):
-    """A supervisor, and the ids of the processes that it has started."""
+    """Yield a function that starts a supervisor and returns it with the ids of its processes."""
     command = [sys.executable, "-c", SCRIPT, str(data_dir), procfile]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment})
     return process, [int(pid) for pid in process.stdout.readline().split()[1:]]

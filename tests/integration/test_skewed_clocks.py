@@ -37,7 +37,7 @@ def clock(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
-    """Return the tasks that were sent to workers."""
+    """Return the ids of the tasks that were sent to workers."""
     found = []
     monkeypatch.setattr(jobs, "send", lambda task, pk: found.append(pk))
     return found

@@ -51,7 +51,7 @@ def test_the_form_is_for_those_who_may_add_documents(client, admin_client, colle
 
 
 class Web(WebServer):
-    """Answers a path of ``dripping`` with a byte now and then; ``was_left`` is set when nobody waited for the end."""
+    """Answers a path of ``dripping`` with a byte now and then; ``was_left`` is set when the client left early."""
 
     dripping = "/drip"
 

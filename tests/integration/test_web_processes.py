@@ -29,7 +29,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def server(model, django_db_setup, tmp_path_factory):
-    """It serves all tests of this module; the last of them ends it."""
+    """Start the server of all tests of this module; the last test ends it."""
     started = WebServer(
         tmp_path_factory.mktemp("web") / "web.log", config="python:tests.support.hanging_web", WEB_CONCURRENCY="2",
         ANSWERS_AT_ONCE="2", **with_constants(ANSWERS_WAITING=2), ASK_RATE="7/h", OPENAI_BASE_URL=model.url,
@@ -46,14 +46,14 @@ def processes(server):
 
 
 def ports_of(server, process):
-    """The callers' ports of the connections that the process has taken."""
+    """Return the callers' ports of the connections that the process has taken."""
     lines = process.net_connections("tcp")
     return [line.raddr.port for line in lines if line.raddr and line.laddr.port == server.port]
 
 
 @contextlib.contextmanager
 def client_of(server, process):
-    """A client on a connection that this process has taken."""
+    """Yield a client on a connection that this process has taken."""
     with ExitStack() as opened:
         for _ in range(50):
             client = opened.enter_context(httpx2.Client(base_url=server.url, timeout=60))
@@ -76,7 +76,7 @@ def events_of_get(client, path, headers=None):
 
 def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server):
     restarts = 'ragsite_process_restarts{process="web-process",reason="hung"}'
-    # Its loop hangs; the second time the process is stopped.
+    # The first signal makes its loop hang, the second stops the process.
     for times, number in enumerate((signal.SIGUSR2, signal.SIGSTOP), start=1):
         hung, other = processes(server)
         hung.send_signal(number)
@@ -109,7 +109,7 @@ def test_two_processes_are_one_web_server(collection, ingest, model, server):
     with ExitStack() as lines:
 
         def client_at(process):
-            """Opened when it asks: a connection that waits for long is closed, and the next one is anybody's."""
+            """Open the client only when it asks: a waiting connection is closed, and any process may take the next."""
             return lines.enter_context(client_of(server, process))
 
         first = events_of(lines.enter_context(client_at(one).stream("POST", "/api/v1/ask/", json=ASKED)))

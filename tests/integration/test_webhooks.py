@@ -172,7 +172,7 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The deliveries whose tasks were sent."""
+    """Return the deliveries whose tasks were sent."""
     tasks = []
     monkeypatch.setattr(jobs, "send", lambda task, pk: tasks.append(pk))
     return tasks

@@ -90,7 +90,6 @@ class Site:
         self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
 
     def model(self):
-        """The process that listens at the model's port."""
         return next(child for child in self.serve.children() if "ragsite.processes.local_model" in child.cmdline())
 
     def model_state(self):

@@ -76,7 +76,7 @@ def catalogue(language):
 
 
 def texts(one):
-    """A message's forms, or its translation's: one, or as many as the plural has; empty when there is none."""
+    """Return a message's forms, or its translation's: one, or all plural forms; empty if there is none."""
     return tuple(one) if isinstance(one, tuple | list) else (one or "",)
 
 
@@ -86,14 +86,13 @@ def is_translated(entry):
 
 
 def compiled(translated):
-    """The form that Django reads."""
     written = BytesIO()
     write_mo(written, translated)
     return written.getvalue()
 
 
 def update(language):
-    """The catalogue with exactly the site's strings, translated as far as they were; written to its files."""
+    """Write the catalogue with exactly the site's strings, and their present translations."""
     before = catalogue(language) if path_of(language).exists() else Catalog(locale=language)
     after = Catalog(
         locale=language,

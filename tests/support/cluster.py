@@ -77,7 +77,7 @@ def distribute(name):
 
 
 def create(name):
-    """A new database of the coordinator alone, and empty."""
+    """Create an empty database, on the coordinator alone."""
     with psycopg.connect(COORDINATOR, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 

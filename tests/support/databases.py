@@ -24,7 +24,7 @@ def create_database(name, template="migrated"):
 
 
 def url_of(name):
-    """The database, in a form that another process can connect with."""
+    """Return the database, in a form that another process can connect with."""
     if settings.EMBEDDED_POSTGRES is None:
         return cluster.url_of(name)
     return f"postgresql://postgres@/{name}?host={settings.EMBEDDED_POSTGRES.socket_dir}"
@@ -32,7 +32,7 @@ def url_of(name):
 
 @contextmanager
 def database(name):
-    """The models of this process, and of the threads it starts, read and write the named database."""
+    """Use the named database for the models of this process, and of the threads that it starts."""
     _close_connections()
     # All threads share this description; their connections do not outlive what they are asked to do.
     described = connection.settings_dict
@@ -60,7 +60,7 @@ def dump(name, file):
 
 
 def restore(name, file):
-    """The dumped database, as a new one with this name."""
+    """Restore the dumped database as a new one with this name."""
     create_database(name, "template1")
     _run("pg_restore", "--no-owner", f"--dbname={_server()}&dbname={name}", str(file))
 

@@ -91,7 +91,7 @@ class World:
         return self.may_read(person, shelf) and (curates or is_named)
 
     def hidden_from(self, person):
-        """The words, secret and spoken, that must not be in a response to this person now."""
+        """Return the words, secret and spoken, that must not be in a response to this person now."""
         words = [(shelf.secret, shelf.spoken) for shelf in self.shelves if not self.may_read(person, shelf)]
         return words if self.may_read_narrowed(person) else [*words, self.narrowed_words]
 
@@ -128,12 +128,12 @@ class World:
         metadata = {} if self.narrowed_to is None else {"groups": sorted(self.narrowed_to)}
         Document.objects.filter(pk=self.narrowed.pk).update(metadata=metadata)
 
-    # What is asked --------------------------------------------------------------------------------------------------
+    # Questions ------------------------------------------------------------------------------------------------------
 
     def question(self, person, collection=""):
-        """One of the questions; now and then with a secret word misspelt, or with a spoken one that the person reads.
+        """Return one of the questions, sometimes with a misspelt secret word, or with a spoken word.
 
-        A spoken word is that of a collection which is searched: an answer rests on it then.
+        The person may read the spoken word's collection, and searches it: an answer then rests on it.
         """
         secret = self.chance.choice(self.secrets)
         match self.chance.randint(0, 5):
@@ -162,7 +162,7 @@ class World:
         return self.chance.choice([shelf.collection.slug for shelf in self.shelves])
 
     def some(self, model):
-        """The key of one of the model's rows; one that is not there, where there is none."""
+        """Return the key of a random row of the model, or of a missing one if there are none."""
         keys = list(model.objects.order_by("pk").values_list("pk", flat=True))
         return self.chance.choice(keys) if keys else 10**6
 

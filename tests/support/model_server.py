@@ -47,7 +47,7 @@ class ModelServer:
 
 
 def call_pieces(arguments, *, name="ask_tables", index=0, size=7):
-    """A call as OpenAI streams it: id and name first, then the arguments in pieces."""
+    """Return a call as OpenAI streams it: id and name first, then the arguments in pieces."""
     head = {"index": index, "id": f"call-{index}", "type": "function", "function": {"name": name, "arguments": ""}}
     cuts = range(0, len(arguments), size)
     return [head, *({"index": index, "function": {"arguments": arguments[at : at + size]}} for at in cuts)]

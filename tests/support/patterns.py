@@ -19,8 +19,10 @@ _LOOPED = "looped over"
 
 @dataclass(frozen=True)
 class Place:
-    """A call of the module ``re``: ``source`` is what it says. ``patterns`` is empty where that is not known before it
-    runs; ``method`` is how the pattern is used."""
+    """A call of the module ``re``: ``source`` is its text, and ``method`` is how the pattern is used.
+
+    ``patterns`` is empty if they are not known before it runs.
+    """
 
     path: str
     line: int

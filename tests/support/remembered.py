@@ -88,7 +88,7 @@ def _copy_in(held):
 
 
 def library_of(texts):
-    """The fixture `library`: a collection of these texts, by their sources."""
+    """Return the fixture `library`: a collection of these texts, by their sources."""
 
     @pytest.fixture(name="library")
     @remembered

@@ -25,7 +25,10 @@ class _WsgiRemote(Remote):
     """A WSGI application on loopback."""
 
     def _serve(self, application, read):
-        """The application's address; ``read`` tells by method and path whether a request reads content."""
+        """Serve the application; return its address.
+
+        ``read`` says by method and path whether a request reads content.
+        """
 
         def counting(environment, respond):
             if read(environment["REQUEST_METHOD"], environment["PATH_INFO"]):
@@ -70,7 +73,7 @@ class WebDavRemote(_WsgiRemote, FolderRemote):
 
 @cache
 def _botocore():
-    """One session: each reads the descriptions of its services anew, for a second of the processor's time."""
+    """Return one shared session: each new one parses its services' descriptions, for a second of processor time."""
     import botocore.session
 
     return botocore.session.get_session()

@@ -15,6 +15,6 @@ def example_trace(**parts):
 
 
 def example_draft(sources=(), question="What?"):
-    """The beginning of an answer from these sources."""
+    """Return the beginning of an answer from these sources."""
     context = AssembledContext(tuple(source.block for source in sources), {})
     return AnswerDraft(question, tuple(sources), context, example_trace())

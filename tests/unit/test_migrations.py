@@ -28,7 +28,7 @@ SQL = re.compile(
 
 
 def doubts(migration):
-    """Return the operations that the release before might not survive."""
+    """Yield a sentence for each operation that the release before might not survive."""
     if getattr(migration, "old_code_survives", ""):
         return
     made = {each.name.lower() for each in migration.operations if isinstance(each, migrations.CreateModel)}

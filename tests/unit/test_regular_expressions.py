@@ -91,7 +91,7 @@ class _TookTooLong(BaseException):
 
 @contextmanager
 def _stopped_after(seconds: float) -> Iterator[None]:
-    """Ends the work after so much time of the processor: an exponential pattern would never end."""
+    """End the work after this processor time: an exponential pattern would never end."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise _TookTooLong
@@ -117,7 +117,7 @@ def _seconds(pattern: Pattern, method: str, text: str) -> float:
 
 
 def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARACTERS) -> str:
-    """The text on which the pattern takes longer than linear time; empty when there is none."""
+    """Return the text on which the pattern takes longer than linear time; empty when there is none."""
     screened = min(seen_characters, SCREENED_CHARACTERS)
     slowest = (0.0, Attack("", "a", ""))
     for attack in attacks(pattern):
@@ -156,7 +156,7 @@ def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> 
 
 
 def _least_seconds(pattern: Pattern, method: str, text: str, enough: float, stop: float) -> float:
-    """The least of two times of the processor, each at most ``stop``; the first below ``enough`` ends it."""
+    """Return the least of two times of the processor, each at most ``stop``; the first below ``enough`` ends it."""
     least = stop
     for _attempt in range(2):
         try:
@@ -206,7 +206,7 @@ def _key(pattern: Pattern, method: str, seen_characters: int) -> str:
 
 
 def _try_patterns(area: str, known: Collection[str]) -> tuple[set[str], dict[str, str]]:
-    """The keys of the patterns of an area, and those that are slow with a text that shows it."""
+    """Return the keys of the patterns of an area, and those that are slow with a text that shows it."""
     slow = {}
     tried = set()
     for place in places():

@@ -53,7 +53,7 @@ def answered(monkeypatch):
 
 
 async def stream(**fields):
-    """The chunks of a completion, read whole, and its end."""
+    """Return the chunks of a completion, read whole, and its end."""
     response = await complete(AsyncClient(), stream=True, **fields)
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/event-stream")

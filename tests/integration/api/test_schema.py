@@ -37,7 +37,7 @@ def answer(staff):
 
 
 def assert_told(schema, path, response):
-    """The response's status, media type and body are among those that the schema names for its operation."""
+    """Assert that the schema lists the response's status, media type and body for its operation."""
     method = response.request["REQUEST_METHOD"].lower()
     operations = schema["paths"][path]
     # An operation that is refused for its method has the refusals of the others.

@@ -31,7 +31,7 @@ def model(model, settings):
 
 
 async def _longest_hold(done):
-    """The most time of the processor that this thread has spent between two answers of /healthz."""
+    """Return the most time of the processor that this thread has spent between two answers of /healthz."""
     longest, client = 0.0, AsyncClient()
     while not done.is_set():
         begun = time.thread_time()
@@ -43,7 +43,7 @@ async def _longest_hold(done):
 
 
 async def ask():
-    """The answer, the page's stream of it, and how long another reader had to wait meanwhile."""
+    """Return the answer, the page's stream of it, and how long another reader had to wait meanwhile."""
     asker = await User.objects.acreate_user("asker")
     begun = await sync_to_async(asking.begin)("What does the zeppelin weigh?", user=asker, visitor="")
     client, done = AsyncClient(), asyncio.Event()

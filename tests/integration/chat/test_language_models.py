@@ -30,7 +30,7 @@ library = library_of({"pump.md": PUMP})
 
 @pytest.fixture
 def small(model, settings):
-    """The built-in model, from the settings."""
+    """Return the built-in model, from the settings."""
     settings.OPENAI_MODEL, settings.OPENAI_API_KEY = "small", "key-of-small"
     model.pieces = ["It may carry glycol [1]."]
     return model
@@ -38,7 +38,7 @@ def small(model, settings):
 
 @pytest.fixture
 def large(small, settings):
-    """A server beside it; :func:`add` makes a model of it."""
+    """Return a server beside the built-in model; :func:`add` makes a model of it."""
     settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
     with model_server() as server:
         server.pieces = ["Glycol may be carried by the pump [1]."]
@@ -120,7 +120,7 @@ def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(library,
 
 @pytest.fixture
 def closed(library, large):
-    """A model for editors alone."""
+    """Return a model for editors alone."""
     return add(large, Group.objects.create(name="Editors"))
 
 

@@ -47,7 +47,7 @@ def ask(question=QUESTION):
 
 @pytest.fixture
 def page(document):
-    """The page of a question that the documents do not answer."""
+    """Return the address of the page for a question that the documents do not answer."""
     asked = ask()
     assert asked["refused"]
     return reverse("admin:chat_answer_mend", args=[asked["answer_id"]])
@@ -58,7 +58,7 @@ def passage(document):
 
 
 def offered(document, html):
-    """The value under which the page offers the document's passage."""
+    """Return the value under which the page offers the document's passage."""
     return next(part for part in html.split('"') if part.endswith(f":{passage(document).pk}"))
 
 

@@ -186,7 +186,7 @@ async def test_what_is_doubtful_is_said_and_does_not_serve_again(library, model,
 
 @pytest.fixture
 def weighs_by_words(monkeypatch):
-    """Use words alone: no thresholds were fitted for the embedder."""
+    """Remove the calibration, as for an embedder without fitted thresholds."""
     monkeypatch.setattr(pipeline, "current_calibration", lambda: None)
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The questions that were searched."""
+    """Return the questions that were searched."""
     asked = []
     whole = pipeline.find_sources
 

@@ -121,7 +121,7 @@ def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation, se
 
 
 def withheld(*conversations):
-    """The questions whose answers a stranger does not see."""
+    """Return the questions whose answers a stranger does not see."""
     answers = [answer for conversation in conversations for answer in conversation.answers.all()]
     hidden = sharing.withheld_from(None, answers)
     return [answer.question for answer in answers if answer.pk in hidden]

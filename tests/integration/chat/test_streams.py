@@ -138,7 +138,7 @@ async def test_what_a_killed_process_left_is_begun_again(answer, slow):
 
 
 async def begun(answer, events=0):
-    """The run of an answer, once it is there and has published so much."""
+    """Return the run of an answer, once it is there and has published this number of events."""
     while answer.pk not in writing.RUNS or len(writing.RUNS[answer.pk].events) < events:
         await asyncio.sleep(0.01)
     return writing.RUNS[answer.pk]

@@ -40,7 +40,7 @@ def client_id(site):
 
 @pytest.fixture
 def person(site):
-    """The browser of a person who has signed in."""
+    """Yield the browser of a person who has signed in."""
     with httpx.Client(base_url=site.url, follow_redirects=False) as client:
         page = client.get("/accounts/login/")
         values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}

@@ -23,7 +23,7 @@ def client(site):
 
 
 def refused(status):
-    """Expects that the client raises the error that it has for this status."""
+    """Expect the client's error for this status."""
     import openai
 
     return pytest.raises({400: openai.BadRequestError, 404: openai.NotFoundError}[status])

@@ -30,7 +30,6 @@ class Obedient(list[str]):
 
 
 def told(model):
-    """The last request's rules."""
     return model.requests[-1]["messages"][0]["content"]
 
 

@@ -28,7 +28,7 @@ def _nothing_remembered(_broker_in_memory, monkeypatch):
 
 
 def serve(kind):
-    """Serve a port that is closed, one that is silent, or one that sends garbage."""
+    """Return a listener and its port: closed, silent, or sending garbage."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     if kind == "away":

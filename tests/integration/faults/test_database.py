@@ -36,7 +36,7 @@ def stopped_server():
 
 @pytest.fixture
 def black_hole(monkeypatch):
-    """The database is at an address that accepts connections and never answers."""
+    """Move the database to an address that accepts connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)

@@ -110,7 +110,7 @@ def pages(staff):
 
 @pytest.fixture
 def media(tmp_path, settings):
-    """Uploads go to a disk of their own. The early refusal is switched off: what is seen is what a full disk does."""
+    """Put uploads on a disk of their own. The early refusal is switched off, so that the disk really fills."""
     with small_disk(tmp_path / "media") as small:
         settings.DISK_RESERVE_BYTES = 0
         settings.MEDIA_ROOT = small.path

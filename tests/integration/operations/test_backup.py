@@ -77,7 +77,7 @@ class Site:
         return output
 
     def killed(self, file, *steps):
-        """The signal that ended each restore, what `serve` says then, and who has an account."""
+        """Return the signal that ended each restore, the message of `serve` then, and the accounts."""
         return json.loads(self._run(["-c", KILLED, str(file), *steps]).partition("RESULTS ")[2])
 
     def originals(self):
@@ -92,7 +92,7 @@ def site(django_db_setup, tmp_path, model_cache):
 
 
 def _broken_tar(file):
-    """The backup with half of its database."""
+    """Return the backup with half of its database."""
     broken = file.with_name("broken.tar")
     with tarfile.open(file) as whole, tarfile.open(broken, "w") as cut:
         for member in whole:

@@ -125,7 +125,7 @@ def test_states_that_cannot_be_migrated_are_recognised(name):
 
 
 def _backup_of(applied, file):
-    """A backup whose database has these migrations, as far as its manifest says."""
+    """Return a backup whose database has these migrations, as far as its manifest says."""
     release = RELEASES / RELEASED[0] / "site.tar"
     with tarfile.open(release) as whole, tarfile.open(file, "w") as changed:
         for member in whole:

@@ -56,7 +56,7 @@ def draft(library):
 
 @pytest.fixture
 def guarded(library, monkeypatch):
-    """The library has a gate, with these objections."""
+    """Give the library a gate; return the list of its objections."""
     objections = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
     monkeypatch.setattr(gates, "GATES", [gate])
@@ -400,7 +400,7 @@ def test_a_discarded_draft_leaves_nothing(library, draft, ingest):
 
 
 def asked(collection):
-    """A saved answer that cites a passage of the collection."""
+    """Return a saved answer that cites a passage of the collection."""
     chunk = Chunk.objects.filter(collection=collection).select_related("document").order_by("pk")[0]
     answer = Answer.objects.create(
         conversation=Conversation.objects.create(),

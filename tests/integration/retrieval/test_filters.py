@@ -40,7 +40,7 @@ def library(collection, ingest):
 
 
 def passing(**filters):
-    """The sources that pass, the same by either retriever."""
+    """Return the sources that pass, the same by either retriever."""
     by_retriever = [
         {
             hit.passage.source

@@ -27,7 +27,7 @@ def server(django_db_setup, tmp_path_factory):
 
 
 def saved(collection, name, data):
-    """A PDF document as if it had been read, and the address of its first page's picture."""
+    """Save a PDF document as if it had been read, and return the address of its first page's picture."""
     digest = hashlib.sha256(data + name.encode()).hexdigest()
     document = Document(
         collection=collection, source=name, media_type="application/pdf", status="ready", content_hash=digest

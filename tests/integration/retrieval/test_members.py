@@ -28,7 +28,7 @@ def packed(**files):
 
 
 def read_all(collection):
-    """The documents by source with their status, once all that wait were read."""
+    """Read all waiting documents; return the documents by source with their status."""
     waiting = Document.objects.filter(collection=collection, status=Document.Status.PENDING)
     while (document := waiting.first()) is not None:
         ingestion.ingest(document.pk)

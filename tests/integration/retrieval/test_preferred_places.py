@@ -1,5 +1,4 @@
-"""Where a passage stands counts: in a collection that the question names, where the answer before was found, or below a
-code of the question."""
+"""Preferred passages: in a collection that the question names, near the last answer, below a code of the question."""
 
 import pytest
 

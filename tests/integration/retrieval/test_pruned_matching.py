@@ -35,7 +35,7 @@ def rank(question, filters, depth, first_look):
 
 
 def notations(question, filters, depth):
-    """The conditions that passages were looked for with."""
+    """Return the conditions that passages were looked for with."""
     asked = []
 
     def fetch(sql, parameters):

@@ -24,7 +24,7 @@ MANUAL = (Path(__file__).parents[3] / "demo" / "parts" / "service-manual.pdf").r
 
 
 def viewer(document, words="", **query):
-    """The address of the viewer with a passage: its first ``words`` in the text."""
+    """Return the address of the viewer with a passage: its first ``words`` in the text."""
     if words:
         text = DocumentText.objects.get(document=document).text
         query |= {"start": text.index(words), "end": text.index(words) + len(words)}

@@ -34,7 +34,7 @@ DRIPS = {
 
 @contextmanager
 def dripping_server(kind, seconds):
-    """The address of a server that sends a byte now and then, for ``seconds`` unless the caller leaves."""
+    """Yield the address of a server that sends a byte now and then, for ``seconds`` unless the caller leaves."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def drip(connection):

@@ -145,7 +145,7 @@ TEXTS = st.lists(st.sampled_from([*WORDS.split(), " ", " ", " ", "\n", "\n\n", "
 
 
 def without_spans(text, spans):
-    """The text without these spans and all blanks, in which the site may differ from the model."""
+    """Return the text without these spans and all blanks, in which the site may differ from the model."""
     kept, at = "", 0
     for start, end in sorted(spans):
         kept += text[at:start]

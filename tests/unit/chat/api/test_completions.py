@@ -20,7 +20,7 @@ SOURCES = [{"marker": 1, "content": "x" * 40}]
 
 
 def citation(at, start, document=9, marker=1):
-    """A citation whose marker is at ``at`` of the answer, and whose words are at ``start`` of the document."""
+    """Return a citation whose marker is at ``at`` of the answer, and whose words are at ``start`` of the document."""
     place = {"marker": marker, "marker_start": at, "marker_end": at + 2 + len(str(marker))}
     place |= {"marked_start": None, "marked_end": None, "section": "Pumps", "page": 3, "page_unit": "page"}
     return {**place, "document": {"id": document, "title": "Catalogue", "url": ""}, "start": start, "end": 50}
@@ -51,7 +51,7 @@ def test_a_document_that_is_gone_leads_to_the_site_so_that_the_others_keep_their
 
 
 def cited_text(*parts):
-    """An answer put together of texts and markers, with a statement for each text."""
+    """Return an answer of texts and markers, with a statement for each text."""
     text, citations, statements = "", [], []
     for part in parts:
         if isinstance(part, int):

@@ -81,15 +81,17 @@ def docx_bytes(document):
 
 
 def repacked(data, entries):
-    """A ZIP file with some of its entries replaced or added."""
+    """Return a ZIP file with some of its entries replaced or added."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
     return bombs.zipped(kept | entries)
 
 
 def read_within_limits(data, name):
-    """Reads a hostile file in the sandbox, and cuts its text; the sentence by which it was rejected, empty if it was
-    read. Fails where either takes too long, or where the sentence is none for people."""
+    """Read a hostile file in the sandbox, cut its text, and return the sentence that rejected it, empty if none did.
+
+    Fails if either takes too long, or if the sentence is not readable for people.
+    """
     started = time.monotonic()
     rejected = ""
     try:

@@ -22,7 +22,7 @@ def count_words(texts):
 
 
 def count_pairs(texts):
-    """A count that is not additive: two texts joined cost more than both alone."""
+    """Count non-additively: two texts joined cost more than both alone."""
     return [count + count // 20 for count in count_words(texts)]
 
 

@@ -16,7 +16,7 @@ STEP = 160
 
 
 def passage(document, ordinal, *, tokens=50, content_hash=""):
-    """A passage of SIZE characters that overlaps the next one by SIZE - STEP."""
+    """Return a passage of SIZE characters that overlaps the next one by SIZE - STEP."""
     start = ordinal * STEP
     return Passage(
         chunk_id=document * 1000 + ordinal, document_id=document, document_title=f"Document {document}",
@@ -36,7 +36,7 @@ def with_blocks(document, ordinal, *blocks, tokens=50):
 
 
 def neighbours_with(*blocks, asked=None, tokens=50):
-    """The 41 passages of each document, as the database gives them."""
+    """Return the 41 passages of each document, as the database gives them."""
 
     def load(stretches, expand):
         if asked is not None:

@@ -90,7 +90,7 @@ def ask(question, table):
 
 
 def rows(question, table):
-    """The names of the first rows that the question chooses."""
+    """Return the names of the first rows that the question chooses."""
     reading = read_rows(question, table, min)
     computed = compute(reading, table) if reading is not None else None
     return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []

@@ -28,7 +28,7 @@ def streamed(output, text, cut=3):
 
 
 def withheld(output, text):
-    """The reason, and what was shown before."""
+    """Return the reason, and the text shown before."""
     shown = []
 
     def stream():

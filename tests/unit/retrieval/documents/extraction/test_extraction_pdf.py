@@ -140,7 +140,7 @@ def test_titles_of_chapters_at_the_top_of_pages_are_dropped(make_pdf):
 
 
 def ruled(rows, top, *, is_grid):
-    """A table at the sides 60 to 460 with columns of 100 points, drawn with a grid or with three rules."""
+    """Return a table at the sides 60 to 460 with columns of 100 points, drawn with a grid or with three rules."""
     runs = [
         (64.0 + 100 * column, top - 14 - 20 * at, 10.0, cell)
         for at, row in enumerate(rows)

@@ -91,7 +91,7 @@ def test_a_workbook_is_read_as_the_tables_of_its_sheets():
 
 
 def as_old_workbook(workbook):
-    """The same cells, number formats, merged areas and hidden sheets as Excel 2003 saved them."""
+    """Return the same cells, number formats, merged areas and hidden sheets as Excel 2003 saved them."""
     old, out = xlwt.Workbook(), io.BytesIO()
     for sheet in workbook.worksheets:
         copy = old.add_sheet(sheet.title)
@@ -293,7 +293,7 @@ def test_notes_shapes_charts_and_hidden_parts_of_an_opendocument_sheet(make_zip)
 
 
 def binary_workbook(make_zip):
-    """The least of an XLSB: a shown and a hidden sheet, with text and a number in a row."""
+    """Return the least of an XLSB: a shown and a hidden sheet, with text and a number in a row."""
 
     def record(kind, data=b""):
         number = bytes([kind]) if kind < 128 else bytes([kind & 0x7F | 0x80, kind >> 7])

@@ -167,7 +167,7 @@ def test_inserted_files_are_read_in_their_place(save_docx):
 
 
 def numbered(levels, paragraphs, overrides=""):
-    """A document whose paragraphs are (list, level, text), with a definition of the given levels for each list."""
+    """Return a document whose paragraphs are (list, level, text), with a definition of its levels for each list."""
     document = docx.Document()
     root = document.part.numbering_part.element
     for child in list(root):

@@ -44,7 +44,7 @@ def model_dir():
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory):
-    """The run's own cache, or DATA_DIR/models when that is set, for a run that must not write 110 MB."""
+    """Return the run's own cache, or DATA_DIR/models when that is set, for a run that must not write 110 MB."""
     if data_dir := os.environ.get("DATA_DIR"):
         return Path(data_dir) / "models"
     return tmp_path_factory.mktemp("models")
