@@ -71,7 +71,7 @@ def violations(page, include="html", exclude="", without=(), only=()):
 
 
 def is_too_wide(page):
-    """Whether the page can be scrolled sideways."""
+    """Return whether the page can be scrolled sideways."""
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     return bool(at_rest(page, lambda: page.evaluate(wide)))
 
@@ -104,7 +104,7 @@ def ask(page, question):
 
 
 def begin_asking(page, question):
-    """As :func:`ask`, without waiting for the answer."""
+    """Ask as :func:`ask`, without waiting for the answer."""
     turns = page.locator(".turn")
     before = turns.count()
     page.fill("#question", question)

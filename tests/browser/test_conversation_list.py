@@ -74,7 +74,7 @@ def test_conversations_are_searched_by_what_was_said(site, visitor):
     expect(page.locator("#live")).to_have_text("1 conversation")
     search.fill("no such words")
     expect(page.locator(".conversations")).to_contain_text("No conversation mentions “no such words”.")
-    # What is deleted from a searched list leaves it searched.
+    # The list stays filtered when a conversation is deleted from it.
     search.fill("seal")
     expect(entries).to_have_count(1)
     confirm(page, accept=True)

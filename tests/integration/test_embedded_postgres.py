@@ -95,7 +95,7 @@ def test_it_carries_pgvector_and_is_tuned(server):
         assert tuple(map(int, row[0].split("."))) >= (0, 8, 6)
         assert connection.execute("SHOW jit").fetchone() == ("off",)
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
-    # What is stored has room in its memory, as far as a quarter of the machine's goes.
+    # The stored data fit in its memory, up to a quarter of the machine's.
     assert [server._compute_buffers_mib(memory) for memory in (1_000, 8_000, 64_000)] == [250, 1024, 1024]
     large = server.cluster / "base" / "large"
     large.touch()

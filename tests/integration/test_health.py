@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(monkeypatch):
-    # What is asked here hangs nowhere, but the machine may be busy.
+    # No check hangs here, but the machine may be busy.
     monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
     forget_findings()
 

@@ -169,7 +169,7 @@ def share_page(world, person):
     return Call("post", reverse("chat:share", args=[chosen]), body)
 
 
-# How an address is called where a look at it is not enough.
+# These addresses need a call of their own.
 RULES = {
     "retrieval_api:search": asking("retrieval_api:search"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
@@ -253,7 +253,7 @@ def look_for_leaks(world, person, name, call):
 
 
 def was_taken_into_a_set(name, word):
-    """Whether somebody who might read it took a question that was typed with this word into an evaluation set."""
+    """Return whether a reader of the word took a question with it into an evaluation set."""
     cases = EvaluationQuestion.objects.filter(origin=EvaluationQuestion.Origin.FEEDBACK)
     return name.startswith("admin:evaluation_") and cases.filter(text=f"What does {word} keep?").exists()
 

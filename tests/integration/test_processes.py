@@ -36,7 +36,7 @@ def is_alive(pid):
 
 
 def score(pid):
-    """How soon Linux ends the process where memory runs out."""
+    """Return the process's oom_score_adj: Linux ends processes with high scores first when memory runs out."""
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 

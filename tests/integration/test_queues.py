@@ -130,7 +130,7 @@ def test_a_worker_without_queues_takes_from_all_of_them(collection, queue, setti
         announce(EVENT, {"document": 7})
         judgements(1, "offline")
         read = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
-        # As older code sends it.
+        # Older code sends the task in this form.
         old = Document.objects.create(collection=collection, source="old.md", status="pending")
         app.send_task("retrieval.tasks.ingest_document", (old.pk,), queue="celery")
         app.send_task("retrieval.tasks.sweep")

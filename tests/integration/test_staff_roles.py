@@ -98,7 +98,7 @@ def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault):
     assert 'name="visibility"' not in client.get(collection_page).content.decode()
     body = {"name": "Open", "slug": "vault", "visibility": "public", "text_search_configuration": "english"}
     assert client.post(collection_page, body).status_code == 403
-    # What is lost is lost at the next request.
+    # A lost right is lost at the next request.
     CollectionGrant.objects.all().delete()
     assert client.get(document_page).status_code == 302
     assert client.delete(f"/api/v1/documents/{vault.pk}/").status_code in (403, 404)

@@ -141,7 +141,7 @@ def test_what_is_sent_is_signed(receiver, secret):
     assert json.loads(body) == {
         "type": "document.failed", "timestamp": row.created_at.isoformat(), "data": {"document": 7}
     }  # fmt: skip
-    # As standardwebhooks.com says it, for a receiver that has the secret.
+    # standardwebhooks.com defines this for a receiver that has the secret.
     is_form = secret.startswith("whsec_") and " " not in secret
     key = base64.b64decode(secret.removeprefix("whsec_")) if is_form else secret.encode()
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body

@@ -81,7 +81,6 @@ def texts(one):
 
 
 def is_translated(entry):
-    """Whether every form of the string has words."""
     return entry is not None and not entry.fuzzy and all(texts(entry.string))
 
 

@@ -15,7 +15,7 @@ from tests.support.citus_cluster import run
 COORDINATOR = os.environ.get("TEST_CITUS_URL", "")
 """The coordinator, with a database in which its nodes are known; empty for the embedded server."""
 
-# What is tested there is not the database that the site is given, or takes one copied from another.
+# These tests do not use the site's database, or use one copied from another.
 LEFT_OUT = {
     "browser": "pages do not differ by database; each test copies a prepared one, which Citus cannot",
     "integration/test_embedded_postgres.py": "the embedded server",

@@ -13,7 +13,7 @@ def fresh_settings(**environment):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        # As they are again afterwards.
+        # The patch restores them afterwards.
         patch.setattr(ragsite, "settings", None)
         for module in [name for name in sys.modules if name.startswith("ragsite.settings")]:
             patch.delitem(sys.modules, module)

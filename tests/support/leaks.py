@@ -275,7 +275,7 @@ def _build_shelf(name, visibility, words, ingest):
 
 
 def judge(answer):
-    """As if a judge had been asked."""
+    """Store a judgement without a judge."""
     Judgement.objects.get_or_create(answer=answer, judge=Judgement.Judge.OFFLINE)
 
 

@@ -25,7 +25,7 @@ def write_tokenizer(folder, words=WORDS):
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
     )
-    # As published tokenizers often do; whoever loads one must not be fooled by it.
+    # Published tokenizers often do this; a loader must ignore it.
     tokenizer.enable_padding(length=POSITIONS)
     tokenizer.enable_truncation(10)
     folder.mkdir(exist_ok=True)

@@ -31,7 +31,7 @@ def _slug(heading):
 
 
 def _exists(path):
-    """Whether a file or a folder of the project has this path, or one that ends with it."""
+    """Return whether a file or a folder of the project has this path, or one that ends with it."""
     return any(f"/{path}" in f"/{file}" if path.endswith("/") else f"/{file}".endswith(f"/{path}") for file in FILES)
 
 

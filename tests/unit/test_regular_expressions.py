@@ -78,7 +78,7 @@ CHARACTERS = 10_000
 MANY_CHARACTERS = 100_000
 # A pattern is looked at again from here on: wall time, which other work on the machine makes longer, never shorter.
 SCREENED_SECONDS_A_CHARACTER = 1e-6
-# What is faster at 10 kB is no danger: at 100 kB a quadratic pattern takes a hundred times as long.
+# A pattern that is faster at 10 kB is no danger: at 100 kB a quadratic pattern takes a hundred times as long.
 SLOW_SECONDS_A_CHARACTER = 5e-6
 # Four times as much text takes four times as long in linear time, sixteen times as long in quadratic time.
 GROWN = 4
@@ -144,7 +144,10 @@ def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARAC
 
 
 def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> bool:
-    """Whether it is slow, and slower still on more text, each of two times: other work on the machine slows one."""
+    """Return whether it is slow, and slower still on more text.
+
+    Each time is the least of two, because other work on the machine slows one.
+    """
     limit = SLOW_SECONDS_A_CHARACTER * characters
     took = _least_seconds(pattern, method, attack.text(characters), limit, 20 * limit)
     if took < limit:

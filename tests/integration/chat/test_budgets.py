@@ -1,4 +1,4 @@
-"""How many questions a day a person, or each member of a group, may ask."""
+"""The number of questions a day that a person, or each member of a group, may ask."""
 
 from datetime import timedelta
 

@@ -120,7 +120,7 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     text = f"# Rules\n\n## {QUESTION}\n\nYou may stay at home for a fortnight, and no longer than **twelve** days."
     added = ingest(document.collection, "rules.md", text)
     shown = admin.post(page, {"action": "ask"}).content.decode()
-    assert "<strong>twelve</strong>" in shown  # As readers see it, not as Markdown.
+    assert "<strong>twelve</strong>" in shown  # rendered, not as Markdown
     assert f'name="passage" value="{passage(added).pk}"' in shown
     admin.post(page, {"action": "give", "passage": passage(added).pk})
     assert unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []

@@ -32,7 +32,7 @@ SENTENCE = "This answer came from documents that you may no longer read."
 
 
 def answered(conversation, document, question="How heavy?", **others):
-    """As it is saved: with its sources, citation, events and trace."""
+    """Return an answer as it is saved: with its sources, citation, events and trace."""
     known = {"attempts": 1, "search_method": "lexical", "source_collections": [document.collection_id]}
     answer = saved_answer(conversation, question, document, **known | others)
     searched = {"sources": answer.sources, "degraded": [], "search_method": "lexical"}

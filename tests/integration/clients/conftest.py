@@ -101,7 +101,7 @@ def _signing_in(django_db_setup, django_db_blocker, tmp_path_factory):
     with django_db_blocker.unblock(), database("mcp_sign_in"):
         secret = Collection.objects.create(slug="secret", name="Secret", visibility="signed_in")
         add(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
-        # As the site hashes it, not the tests.
+        # The password is hashed as the site does, not as the tests do.
         User.objects.create(username="ada", password=PBKDF2PasswordHasher().encode(PASSWORD, "salt"))
     server = WebServer(tmp_path_factory.mktemp("mcp_sign_in") / "web.log", **settings)
     server.manage = manage

@@ -24,7 +24,7 @@ ENGLISH = {
 
 @pytest.fixture
 def unnamed(settings):
-    """As the settings are without EMBEDDING_MODEL."""
+    """Unset EMBEDDING_MODEL."""
     settings.EMBEDDER = {}
     settings.RETRIEVAL_RERANKER = "none"
 

@@ -41,7 +41,7 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(collection
     address = saved(collection, "bomb.pdf", bombs.pdf_endless())
     innocent = saved(collection, "plain.pdf", bombs.pdf(bombs.page(bombs.WORDS)))
     viewer = innocent.replace("pages/1/", "")
-    # What is loaded at the first question only is loaded.
+    # This request loads the modules that are imported on first use.
     other = saved(collection, "other.pdf", bombs.pdf(bombs.page(bombs.WORDS * 2)))
     assert httpx2.get(server.url + other.replace("pages/1/", ""), timeout=60).status_code == 200
     slowest = 0.0

@@ -43,7 +43,7 @@ def library(collection, ingest):
 
 
 def ask(question, *collections, hits=()):
-    """As of a search that found all passages of the collections, unless ``hits`` are given."""
+    """Answer as for a search that found all passages of the collections, unless ``hits`` are given."""
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
     found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
     candidates = find_candidates(question, filters, hits or list(found.values()))

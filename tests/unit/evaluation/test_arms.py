@@ -1,4 +1,4 @@
-"""Who is in which arm, and the interval of the difference between the arms."""
+"""The arms of visitors, and the interval of the difference between the arms."""
 
 import math
 from collections import Counter
