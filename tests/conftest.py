@@ -15,8 +15,8 @@ import pytest
 
 from tests.support import made_once
 
-# Drawn anew each time. Nearly all faults show within as many; where one needs more, the test says so. Here, because
-# tests that say so take the rest from the profile when they are imported.
+# Hypothesis draws new examples each time. Nearly all faults show within 30 examples; a test that needs more sets it.
+# The profile is registered here, because such tests take the rest from the profile when they are imported.
 hypothesis.settings.register_profile("suite", max_examples=30, deadline=None, database=None)
 hypothesis.settings.load_profile("suite")
 
@@ -50,14 +50,16 @@ django.setup()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes():
-    """Lets each process of a parallel run come through the lines above, to a folder and a server of its own, before the
-    settings are read."""
+    """Let each process of a parallel run execute the lines above, with a folder and a server of its own.
+
+    It does so before the settings are read.
+    """
     del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """The tests of a folder that shares its sites are run by one process, which alone starts them; others by file."""
+    """Run the tests of a folder with shared sites in one process, which alone starts them; spread others by file."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
@@ -102,8 +104,10 @@ def pytest_unconfigure():
 
 @pytest.fixture(scope="session")
 def django_db_setup(request, django_test_environment, django_db_modify_db_settings, django_db_blocker):
-    """The test database, and one like it named ``migrated`` to make others of, on a server that does not wait for the
-    disk: what it holds goes with it. In a parallel run, all processes have copies of one such server's files."""
+    """Make the test database, and one like it named ``migrated`` to copy, on a server that does not wait for the disk.
+
+    Its data are lost with the server. In a parallel run, all processes have copies of one such server's files.
+    """
     from django.conf import settings
     from django.db import connection
     from django.test.utils import setup_databases
@@ -155,16 +159,18 @@ def django_db_setup(request, django_test_environment, django_db_modify_db_settin
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
 
 
-# What `migrate` wrote: no test changes it, and to write it again after each takes longer than most tests.
+# `migrate` wrote these tables: no test changes them, and writing them again after each test is slower than most tests.
 _KEPT_TABLES = {"django_content_type", "auth_permission"}
-# Of all tables with their indexes; empty, they have less than two million.
+# The limit is for all tables with their indexes; empty, they take less than two million bytes.
 _LARGEST_BYTES = 6 * 2**20
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_flush():
-    """After a test that commits, delete its few rows; truncating forty tables and migrating anew takes fifty times as
-    long."""
+    """Delete the few rows of a test that commits.
+
+    Truncating forty tables and migrating again takes fifty times as long.
+    """
     from django.core.management.commands import flush
     from django.db import DatabaseError
     from django.db.backends.postgresql.operations import DatabaseOperations
@@ -172,7 +178,7 @@ def _quick_flush():
     def sql_flush(self, style, tables, **_options):
         names = [self.quote_name(table) for table in tables if table not in _KEPT_TABLES]
         sizes = " + ".join(f"pg_total_relation_size('{name}')" for name in names)
-        # The coordinator of a cluster does not know the size of the shards.
+        # The coordinator of a cluster has no sizes of the shards.
         on_cluster = "TEST_CITUS_URL" in os.environ
         vectors = "true" if on_cluster else "pg_relation_size('retrieval_chunkembedding') > 0"
         # Deleted rows stay in the files, and deleted vectors in their index: alike by hundreds, they would hide others.
@@ -213,7 +219,7 @@ def _quick_flush():
 
 @pytest.fixture(scope="session")
 def model_cache(tmp_path_factory):
-    """Where the embedder's graph is kept, made once for the whole run."""
+    """Return the folder of the embedder's graph, made once for the whole run."""
     return made_once.folder() / "models"
 
 
@@ -232,7 +238,7 @@ def django_db_modify_db_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_settings():
-    """A good hash of a password takes a fifth of a second, and every test client lists all static files."""
+    """Use a fast hash of passwords, because a good one takes a fifth of a second, and list no static files."""
     from django.test import override_settings
 
     hashers = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -242,11 +248,13 @@ def _quick_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_database():
-    """Threads that search are kept for the next test, with their connections: one to a database that an earlier test
-    has worked on is closed when another is meant."""
+    """Close a search thread's connection to the database of an earlier test.
+
+    Threads that search are kept for the next test, with their connections.
+    """
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-    # With these a statement, or a transaction, begins; pytest-django has `ensure_connection` for itself.
+    # A statement or a transaction begins with one of these; pytest-django patches `ensure_connection` itself.
     def own(method):
         def of_own_database(self, *arguments, **options):
             is_elsewhere = (
@@ -269,7 +277,7 @@ def _own_database():
 
 @pytest.fixture(autouse=True)
 def _broker_in_memory(request, settings):
-    """Tasks go to a queue in memory that nobody reads; the tests of the worker use the real broker."""
+    """Send tasks to a queue in memory without a reader; the tests of the worker use the real broker."""
     if request.node.get_closest_marker("worker") or request.node.get_closest_marker("browser"):
         yield
         return
@@ -295,7 +303,6 @@ def _empty_queue():
 
 @pytest.fixture
 def collection():
-    """A public collection in English."""
     from retrieval.models import Collection
 
     return Collection.objects.create(slug="library", name="Library", text_search_configuration="english")

@@ -1,7 +1,7 @@
-"""A real Chromium, and real web servers on databases that hold the demo documents.
+"""A real Chromium, and real web servers on databases with the demo documents.
 
-The demo documents are read once; both servers have a copy of that database. A browser context is a visitor: what one
-test asks, no other test sees.
+The demo documents are read once; both servers have a copy of that database. A browser context is a visitor: no test
+sees the questions of another one.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from tests.support.demo import make_demo_database
 from tests.support.model_server import ModelServer, model_server
 from tests.support.site import WebServer, free_port
 
-# However slow the machine is: nobody waits so long for what is there.
+# The timeout is long because machines can be slow: tests do not wait for elements that are there.
 TIMEOUT_MILLISECONDS = 40_000
 # The headless shell is the same engine without the window around it, which costs as much as a page.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
@@ -64,7 +64,7 @@ def browser(playwright, browser_type_launch_args):
 
 @dataclass
 class Complaints:
-    """What browsers reported: errors in the console (breaches of the security policy are there too) and of scripts.
+    """Browsers' reports: errors in the console (breaches of the security policy included) and errors of scripts.
 
     A test that provokes one names a part of it in ``expected``.
     """
@@ -87,7 +87,10 @@ def complaints():
 
 @pytest.fixture
 def visitor(browser, complaints):
-    """``visitor(**PHONE)``: a page of a browser nobody has used yet. No page may leave an error in its console."""
+    """Return a function, ``visitor(**PHONE)``, that opens a page in a new browser.
+
+    No page may leave an error in its console.
+    """
     contexts = []
 
     def come(**options):
@@ -106,7 +109,6 @@ def visitor(browser, complaints):
 
 @pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
 def anywhere(request, visitor):
-    """A page on a wide screen, and again on a phone."""
     return visitor(**request.param)
 
 
@@ -117,7 +119,7 @@ def page(visitor):
 
 @dataclass(frozen=True)
 class Site:
-    """A running site. Inside ``with site.data():`` the models of the test are those of the site."""
+    """A running site. Inside ``with site.data():`` the test's models use the site's database."""
 
     url: str
     database: str
@@ -127,11 +129,11 @@ class Site:
         return database(self.database)
 
     def work(self):
-        """What a worker would do, in this process: read documents, take drafts on, measure sets."""
+        """Do a worker's work in this process: read documents, take drafts on, measure sets."""
         self.do(_work)
 
     def do(self, function, *arguments):
-        """Call the function where the models are those of the site, in a thread without Playwright's event loop."""
+        """Call the function on the site's database, in a thread without Playwright's event loop."""
 
         def call():
             from django.db import connections
@@ -179,7 +181,7 @@ def _work():
 
 @pytest.fixture(scope="session")
 def demo_database(django_db_setup, django_db_blocker):
-    """The name of a database with the demo documents and an administrator. Nobody connects to it: it is copied."""
+    """Return the name of a database with the demo documents and an administrator, which is only copied."""
     name = "browser_demo"
     with django_db_blocker.unblock():
         make_demo_database(name)
@@ -188,7 +190,7 @@ def demo_database(django_db_setup, django_db_blocker):
 
 @pytest.fixture(scope="session")
 def _start_shared_site(demo_database, tmp_path_factory):
-    """What starts sites with these variables, on copies of the demo database; they are stopped at the end."""
+    """Return a function that starts sites with these variables, on copies of the demo database."""
     started = []
 
     def start(**environment):
@@ -206,15 +208,15 @@ def _start_shared_site(demo_database, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def other_port():
-    """Where a site may stand that has the widget on its pages."""
+    """Return the port of a site that has the widget on its pages."""
     return free_port()
 
 
 @pytest.fixture(scope="session")
 def site(_start_shared_site, other_port):
-    """The site as it is after `make run`: the demo documents, and no language model. It may fetch pages of the tests.
+    """Return the site as it is after `make run`: the demo documents, and no language model.
 
-    What a module adds, other than what visitors say, it takes away at its end.
+    It may fetch pages of the tests. A module removes at its end all that it added, except visitors' questions.
     """
     sites = f"https://www.example.org, http://localhost:{other_port}"
     passkeys = {"MFA_SUPPORTED_TYPES": ["totp", "recovery_codes", "webauthn"], "MFA_PASSKEY_LOGIN_ENABLED": True}
@@ -229,13 +231,13 @@ def _model():
 
 @pytest.fixture(scope="session")
 def model_site(_start_shared_site, _model):
-    """A site whose answers a language model writes, every time anew: the one of the fixture ``model``."""
+    """Return a site whose answers are always written by the language model of the fixture ``model``."""
     return _start_shared_site(OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", **with_constants(ANSWER_CACHE_SECONDS=0))
 
 
 @pytest.fixture
 def model(_model):
-    """The language model of ``model_site``, as new."""
+    """Reset the language model of ``model_site``."""
     fresh = ModelServer()
     for one in fields(fresh):
         if one.name != "url":

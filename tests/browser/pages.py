@@ -1,4 +1,4 @@
-"""What visitors do on the pages, and where they look."""
+"""Visitors' actions on the pages, and the elements that the tests look at."""
 
 import re
 
@@ -8,13 +8,13 @@ from playwright.sync_api import Error, expect
 
 from tests.browser.conftest import LOOKS
 
-# What Playwright says where a page goes while it is looked at, and what its documents say that has just begun.
+# Playwright's messages while a page navigates, and its messages about a document that has just begun.
 _GOING = re.compile("navigation|Execution context was destroyed|Cannot read properties of null")
 
 _LATER_ROWS = "tbody tr:nth-child(n + 16)"
 
-# Rules whose breach is minor or moderate are not tried, what passes is not told one by one, and style sheets are not
-# fetched anew, which only a rule needs that is off. Null where the page has not read axe yet.
+# Rules of minor or moderate impact are not tried, passed rules are not reported, and style sheets are not fetched
+# again, which only a disabled rule needs. The result is null until the page has loaded axe.
 _RUN_AXE = """async ([context, without, only]) => {
     if (!window.axe) return null;
     const passed = rule => ["minor", "moderate"].includes(rule.impact) || (only.length && !only.includes(rule.id));
@@ -29,14 +29,14 @@ _SETTLED = """() => Promise.all(document.getAnimations()
     .filter(each => each.playState === "running" && each.effect.getComputedTiming().endTime !== Infinity)
     .map(each => each.finished.catch(() => null))).then(() => null)"""
 
-# What differs between two looks of one page; names and roles are the same.
+# Only these rules differ between two looks of one page; names and roles are the same.
 _RULES_OF_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "button-name", "link-name"]
 
 _WIDTHS = (320, 390, 768, 1440)
 
 
 def at_rest(page, look):
-    """What ``look`` returns, of a page that is loaded: a click returns before the next page is there."""
+    """Return the result of ``look`` on a page that is loaded: a click returns before the next page is there."""
     for _ in range(5):
         page.wait_for_load_state()
         try:
@@ -48,7 +48,10 @@ def at_rest(page, look):
 
 
 def violations(page, include="html", exclude="", without=(), only=()):
-    """The serious and critical ones that axe finds by all rules or ``only`` these, each with its first element."""
+    """Return the serious and critical violations that axe finds by all rules or ``only`` these.
+
+    Each has its first element.
+    """
     # The rows of a long table are alike, and take axe seconds.
     context = {"include": [[include]], "exclude": [[_LATER_ROWS], *([[exclude]] if exclude else [])]}
 
@@ -68,7 +71,7 @@ def violations(page, include="html", exclude="", without=(), only=()):
 
 
 def is_too_wide(page):
-    """Whether the page can be scrolled sideways."""
+    """Return whether the page can be scrolled sideways."""
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     return bool(at_rest(page, lambda: page.evaluate(wide)))
 
@@ -84,7 +87,7 @@ def too_wide(page):
 
 
 def in_all_looks(page):
-    """What `violations` finds on a wide screen in light colours and on a narrow one in dark colours, and `too_wide`."""
+    """Return `violations` on a wide screen in light colours and on a narrow one in dark colours, and `too_wide`."""
     found = too_wide(page)
     for number, (size, scheme) in enumerate(LOOKS):
         page.set_viewport_size(size["viewport"])
@@ -101,7 +104,7 @@ def ask(page, question):
 
 
 def begin_asking(page, question):
-    """As :func:`ask`, without waiting for the answer."""
+    """Ask as :func:`ask`, without waiting for the answer."""
     turns = page.locator(".turn")
     before = turns.count()
     page.fill("#question", question)
@@ -111,12 +114,11 @@ def begin_asking(page, question):
 
 
 def source(turn, marker):
-    """The card of a numbered source."""
     return turn.locator(f".source[id$='-source-{marker}']")
 
 
 def answer_text(turn):
-    """The words of a finished answer, without markers and what is said of them."""
+    """Return the words of a finished answer, without markers and their labels."""
     prose = turn.locator("[data-answer-text]")
     text = prose.evaluate(
         "node => { const copy = node.cloneNode(true); copy.querySelectorAll('.cite, .cited-label, .doubt')"
@@ -127,13 +129,15 @@ def answer_text(turn):
 
 
 def words(text):
-    """The text on one line: line ends do not count."""
+    """Return the text on one line: line ends do not count."""
     return " ".join(text.split())
 
 
 def letters(text):
-    """The letters and digits alone: what a text and its rendering have in common. The language of a fence is not
-    shown."""
+    """Return the letters and digits alone, which a text and its rendering share.
+
+    The language of a fence is not shown.
+    """
     return "".join(filter(str.isalnum, re.sub(r"(?m)^(\s*(?:```|~~~))\w+$", r"\1", text)))
 
 
@@ -153,7 +157,7 @@ def confirm(page, *, accept):
 
 
 def leave_no_trace_of(page):
-    """What hostile text would have left behind, had any of it run or become markup."""
+    """Assert that hostile text neither ran nor became markup."""
     return page.evaluate(
         """() => ({
             ran: window.hacked ?? null,

@@ -27,7 +27,7 @@ def test_axe_finds_nothing_serious(site, page):
     assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
     turn.locator(".sources-toggle").click()
     turn.locator(".also-found summary").click()
-    # What the citation leads to is looked at in the tests of the source viewer.
+    # The tests of the source viewer look at the citation's target.
     expect(ask(page, OFF_TOPIC).locator(".answer")).to_have_class("answer is-refused")
     turn.locator(".cite a").first.focus()
     found += in_all_looks(page)
@@ -39,7 +39,7 @@ def test_axe_finds_nothing_serious_in_rarer_states(model_site, page, model):
     model.statuses = [401]
     turn = ask(page, ANSWERED)
     expect(turn.locator(".notice")).to_be_visible()
-    # Whole sentences: what is written of one is held back until its end.
+    # The pieces are whole sentences, because a sentence is withheld until its end.
     model.pieces = [f"Here is word{number} [1]. " for number in range(4_000)]
     model.delay_seconds = 0.1
     turn = begin_asking(page, ANSWERED)

@@ -9,7 +9,7 @@ from tests.support.demo import PASSWORD
 
 @pytest.fixture(autouse=True)
 def reader(site):
-    """An account of staff with the administrator's password, hashed as the server does, until the end of the test."""
+    """Yield an account of staff with the administrator's password, hashed as the server does."""
     from django.contrib.auth.models import User
 
     with site.data():
@@ -22,7 +22,7 @@ def reader(site):
 
 
 def test_a_passkey_is_added_and_signs_in(site, page):
-    """On localhost, because browsers give no passkeys to bare addresses."""
+    """The site is on localhost, because browsers give no passkeys to bare addresses."""
     url = site.url.replace("127.0.0.1", "localhost")
     key = page.context.new_cdp_session(page)
     key.send("WebAuthn.enable")

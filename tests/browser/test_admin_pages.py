@@ -17,7 +17,7 @@ ROWS = "#result_list tbody tr"
 
 @pytest.fixture(scope="module")
 def own_site(site):
-    """The site, to which documents are added: until the end of the module."""
+    """Yield the site; documents that are added to it are removed at the end of the module."""
     from chat.models import ApprovedAnswer
     from retrieval.models import Document
 
@@ -78,7 +78,6 @@ def test_documents_are_added_and_read(own_site, page):
 
 
 def test_what_is_dropped_and_pasted_on_a_collection_is_added(own_site, page):
-    """Two files, one of which is there already under another name, and the address of a page."""
     web = WebServer()
     web.pages["/wombat"] = (
         "<html><title>Wombat</title><main><p>A wombat makes cubes of its droppings.</p></main></html>"

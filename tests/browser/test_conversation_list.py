@@ -41,7 +41,7 @@ def test_a_conversation_is_renamed_found_and_deleted_in_its_place(site, page):
 
     other.hover()
     other.get_by_role("link", name="Rename").click()
-    # htmx knows what it has fetched a moment after it is shown, and gives it the focus then.
+    # htmx processes fetched content a moment after it is shown, and sets the focus then.
     expect(title).to_be_focused()
     title.fill("Seals")
     page.get_by_role("button", name="Save").click()
@@ -67,14 +67,14 @@ def test_conversations_are_searched_by_what_was_said(site, visitor):
         ask(page, question)
     page.locator("#open-sidebar").click()
     entries, search = page.locator(".conversations li"), page.get_by_role("searchbox", name="Search conversations")
-    # The part's number stands in the answer alone.
+    # Only the answer contains the part's number.
     search.fill("SK-9920")
     expect(entries).to_have_count(1)
     expect(entries).to_contain_text(SEAL_KIT)
     expect(page.locator("#live")).to_have_text("1 conversation")
     search.fill("no such words")
     expect(page.locator(".conversations")).to_contain_text("No conversation mentions “no such words”.")
-    # What is deleted from a searched list leaves it searched.
+    # The list stays filtered when a conversation is deleted from it.
     search.fill("seal")
     expect(entries).to_have_count(1)
     confirm(page, accept=True)

@@ -1,5 +1,7 @@
-"""An administrator's pages of evaluation, profiles and drafts: what arrives by itself, and how they look. What their
-forms do is tested in `tests/integration`."""
+"""An administrator's pages of evaluation, profiles and drafts: live updates and looks.
+
+`tests/integration` tests the forms.
+"""
 
 import os
 from datetime import timedelta
@@ -12,23 +14,23 @@ from tests.browser.conftest import PHONE, WIDE
 from tests.browser.pages import ask, is_too_wide, too_wide, violations
 
 NUMBER = 8
-# Where pictures of the pages are kept, when somebody wants to look at them.
+# The folder, if set, gets pictures of the pages.
 PICTURES = os.environ.get("RAGSITE_TEST_PICTURES", "")
 
 
 def look(page, name):
-    """The page as it is keeps the rules that a program can check, and fits its window."""
+    """Assert that the page keeps the rules that a program can check, and fits its window."""
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True, caret="initial")
-    # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label.
-    # What stands around it is alike on all pages of the admin, and looked at on the dashboard.
+    # In Django's admin, links differ from their text by colour alone, and boxes to delete a row have no label. The
+    # frame is alike on all pages of the admin, and the dashboard's test checks it.
     assert violations(page, "#content", exclude="td.delete", without=["link-in-text-block"]) == []
     assert not is_too_wide(page)
 
 
 @pytest.fixture
 def library(site):
-    """A small collection, with as many documents as a set has questions; it is gone after the test."""
+    """Yield a small collection, with as many documents as a set has questions."""
     from retrieval.documents import submission
     from retrieval.models import Collection, Document, Draft
 
@@ -48,7 +50,7 @@ def library(site):
 
 
 def add_set(site, library, name):
-    """A set with a question to each document; returns its address."""
+    """Add a set with a question to each document; return its address."""
     from retrieval.models import Collection, Document
     from tests.support.evaluation_sets import set_of
 
@@ -106,7 +108,7 @@ def test_documents_change_in_a_draft_and_for_readers_all_at_once(site, library, 
     page.set_input_files("#id_file", tmp_path / "quince-press.md")
     expect(page.locator(".uploads li .ragsite-status")).to_be_visible()
     page.goto(draft)
-    # A worker reads it, and the page tells when it has.
+    # A worker reads the document, and the page then shows it.
     expect(page.locator("[data-changes=added] .ragsite-status")).to_be_visible()
     site.work()
     expect(page.get_by_role("button", name="Publish")).to_be_visible()
@@ -146,7 +148,7 @@ def test_two_profiles_in_the_playground(site, page):
 
 @pytest.fixture(scope="module")
 def busy_site(site):
-    """The site with three weeks of answers, good and bad, and no others."""
+    """Return the site with three weeks of answers, good and bad, and no others."""
     from chat.models import Conversation
 
     with site.data():

@@ -47,7 +47,7 @@ def test_judging_with_the_keyboard_and_a_comment_that_can_be_put_right(site, vis
     page.keyboard.press("Enter")
     turn.get_by_label(OUTDATED).press("Space")
     comment = turn.get_by_label("Anything else?")
-    # Where a browser does not hold its reader to the length.
+    # The browser does not limit the length here.
     comment.evaluate("field => field.removeAttribute('maxlength')")
     comment.fill("word " * 401)
     turn.get_by_role("button", name="Send").press("Enter")

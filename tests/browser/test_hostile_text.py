@@ -19,7 +19,7 @@ QUESTION = "What does a quokka weigh?"
 
 @pytest.fixture(scope="module")
 def hostile_site(model_site):
-    """The site with a model, with a document that attacks its readers, in words, title and heading."""
+    """Yield the site with a model, and with a document that attacks its readers in words, title and heading."""
     from retrieval.documents import ingestion, submission
     from retrieval.models import Collection, Document
 

@@ -1,4 +1,4 @@
-"""What readers do besides asking: tables on a phone, large type, the library, help, and the way back to an answer."""
+"""Readers' actions besides asking: tables on a phone, large type, the library, help, and the way back to an answer."""
 
 import re
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import LOOKS
 from tests.browser.pages import too_wide, violations
 
-# Of each kind: the end of its source, and words of a passage as they stand in the text.
+# Each kind has the end of its source, and words of a passage as in the text.
 PASSAGES = {
     "markdown": ("handbook/04-how-search-works.md", None),
     "html": ("lingo/standard-library.html", None),
@@ -20,7 +20,7 @@ PASSAGES = {
 
 
 def address(site, kind, **more):
-    """The viewer's address for a passage in the middle of the demo document of this kind."""
+    """Return the viewer's address for a passage in the middle of the demo document of this kind."""
     from retrieval.models import Document
 
     ending, words = PASSAGES[kind]
@@ -34,7 +34,7 @@ def address(site, kind, **more):
 
 @pytest.mark.parametrize(("number", "kind"), enumerate(PASSAGES), ids=[*PASSAGES])
 def test_a_citation_opens_at_its_passage_and_axe_finds_nothing_serious(site, visitor, number, kind):
-    # By turns on a wide screen in light colours, and on a narrow one in dark colours.
+    # Tests alternate between a wide screen in light colours and a narrow one in dark colours.
     size, scheme = LOOKS[number % len(LOOKS)]
     page = visitor(**size, color_scheme=scheme)
     page.goto(address(site, kind))
@@ -84,7 +84,7 @@ def test_the_heads_of_all_columns_stay_above_the_rows_that_scroll_below_them(sit
 
 def test_a_line_of_code_has_an_address_that_the_keyboard_reaches(site, page):
     page.goto(address(site, "code"))
-    # The keyboard goes on from the passage, whose first line is behind it.
+    # The keyboard focus continues from the passage, whose first line is behind it.
     expect(page.locator("#passage")).to_be_in_viewport()
     line = page.locator(".line:has(mark) .line-number").nth(1)
     number = line.get_attribute("data-line")

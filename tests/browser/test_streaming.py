@@ -50,7 +50,7 @@ class TcpProxy(socketserver.ThreadingTCPServer):
 
 QUESTION = "Which seal kit fits the MX-9920-W?"
 SLOW = "It takes longer than usual."
-# However slow the machine is; nobody waits so long on one that is not.
+# The limit is for slow machines; fast ones do not reach it.
 PATIENCE_SECONDS = 60
 # Notes every state of the newest turn that a reader could have seen.
 RECORDER = """
@@ -81,7 +81,7 @@ def stop(turn, model):
     """End the writing, and leave the focus where it is."""
     turn.locator("[data-stop]").evaluate("form => form.requestSubmit()")
     expect(turn.locator(".answer")).to_have_class("answer is-stopped")
-    # The next test begins with a model that nobody is about to leave.
+    # The next test begins with a model that no reader is about to leave.
     assert model.closed_early.wait(PATIENCE_SECONDS), "The model goes on writing for nobody."
 
 
@@ -110,7 +110,7 @@ def test_a_streamed_answer_grows_before_the_readers_eyes(model_site, page, model
     assert all(state["sources"] > 0 for state in streaming if state["text"].strip())
     lengths = [len(words(state["text"])) for state in streaming]
     assert len(set(lengths)) >= 4
-    # What has been read does not go away again.
+    # Text that was shown does not disappear again.
     assert all(later >= earlier - 3 for earlier, later in pairwise(lengths))
     assert not any("**" in state["text"] for state in streaming)
 

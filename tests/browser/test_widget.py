@@ -10,7 +10,7 @@ QUESTION = "Which seal kit fits the MX-9920-W?"
 
 @pytest.fixture(scope="module")
 def other_site(site, other_port):
-    """The address of another site, each page of which holds one script tag and has a strict policy."""
+    """Return the address of another site, each page of which has one script tag and a strict policy."""
     script = f'<script src="{site.url}/widget.js" data-collection="parts" data-label="Ask us" async></script>'
     html = f"<!doctype html><html lang=en><title>Pumps</title><main><h1>Pumps</h1></main>{script}</html>"
     policy = f"default-src 'none'; script-src {site.url}; frame-src {site.url}"
@@ -20,7 +20,7 @@ def other_site(site, other_port):
             self.send(html.encode(), Content_Type="text/html", Content_Security_Policy=policy)
 
     with serving(Handler, other_port):
-        # Another host is another site than that of the frame.
+        # The frame's site has another host, so this is another site.
         yield f"http://localhost:{other_port}"
 
 

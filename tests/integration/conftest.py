@@ -22,7 +22,7 @@ def _empty_broker():
 
 @pytest.fixture
 def queue(transactional_db):
-    """The queue that workers read, in the test database, empty."""
+    """Yield the queue that workers read, in the test database, empty."""
     with real_queue():
         yield
 
@@ -37,7 +37,6 @@ def workers(django_db_setup, tmp_path_factory):
 
 @pytest.fixture
 def model(settings, monkeypatch):
-    """The server of the site's language model."""
     monkeypatch.setattr(completion_client, "FIRST_PAUSE_SECONDS", 0.01)
     with model_server() as server:
         server.pieces = ["The MX-9920-W ", "weighs 3450 grams [", "1]."]
@@ -47,7 +46,6 @@ def model(settings, monkeypatch):
 
 @pytest.fixture
 def judge(settings):
-    """The server of the model that judges answers."""
     with judge_server() as state:
         settings.JUDGE_BASE_URL, settings.JUDGE_MODEL, settings.EVALUATE_WITH_MODEL = state.url, "tiny-judge", True
         yield state
@@ -55,7 +53,7 @@ def judge(settings):
 
 @pytest.fixture
 def draft(library):
-    """A draft of the library, with all documents copied."""
+    """Return a draft of the library, with all documents copied."""
     found = lifecycle.resume(lifecycle.begin(library).pk)
     assert found.status == Draft.Status.OPEN
     return found
@@ -63,6 +61,5 @@ def draft(library):
 
 @pytest.fixture
 def admin(client, admin_user):
-    """The client, signed in as a superuser."""
     client.force_login(admin_user)
     return client

@@ -27,7 +27,7 @@ def test_nobody_without_a_permission_gets_anything(who):
     }
     leaks = []
     for name, address in closed.items():
-        # Of others than staff, the sign-in is asked before the method.
+        # For non-staff, the sign-in is checked before the method.
         for method in ("get", "post") if who == "staff" else ("get",):
             response = getattr(client, method)(address)
             allowed = (403, 404, 405) if who == "staff" else (302,)

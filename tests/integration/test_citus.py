@@ -38,7 +38,7 @@ AWAY = "Part of the database does not answer"
 
 
 def hits():
-    """What each question finds: ids, ranks, and scores of both retrievers."""
+    """Return the hits of each question: ids, ranks, and scores of both retrievers."""
     found = []
     for question in QUESTIONS:
         result = search(question, everything())
@@ -67,7 +67,7 @@ def kill_amid_the_vectors(log):
 
 @pytest.fixture(scope="module")
 def on_one_server(django_db_blocker, tmp_path_factory):
-    """What the questions found on one server, whose database is distributed since then."""
+    """Return the hits of the questions on one server, then distribute its database."""
     cluster.create(NAME)
     try:
         with django_db_blocker.unblock(), database(NAME):
@@ -109,7 +109,7 @@ def test_distributed_it_finds_the_same(on_one_server):
     assert Chunk.objects.count() > 100
     count_vector_indexes.cache_clear()
     assert count_vector_indexes() == 6
-    # The settings of a scan hold on the nodes, and its index is used there.
+    # The settings of a scan apply on the nodes, and its index is used there.
     embedder = active_embedder()
     with statements_within(30, {**scan_settings(123), "enable_seqscan": "off", "enable_sort": "off"}):
         assert row("SELECT min(current_setting('hnsw.ef_search')) FROM retrieval_chunk") == ("123",)

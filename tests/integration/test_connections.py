@@ -1,4 +1,4 @@
-"""What waits for the disk."""
+"""Commits that wait for the disk."""
 
 import pytest
 from django.db import connection, transaction

@@ -1,4 +1,4 @@
-"""What a first visitor gets from the demo documents. The shares are floors below what was reached, not targets."""
+"""A first visitor's questions to the demo documents. The shares are floors below the measured ones, not targets."""
 
 import asyncio
 import io
@@ -35,7 +35,7 @@ def demo_database(django_db_setup, django_db_blocker):
 
 @pytest.fixture
 def demo(demo_database, transactional_db):
-    """The demo as it was loaded; these tests only ask."""
+    """Use the loaded demo; these tests only ask."""
     with database(demo_database):
         yield
 
@@ -75,7 +75,7 @@ def test_questions_about_the_demo_documents(demo):
         cited_first += bool(completed.citations) and source_of(completed.citations[0].passage) == row["document"]
         verbatim += squeezed(row["answer"]) in squeezed(completed.text)
         cited += len(completed.citations)
-        # Tables are laid out anew, computed values are said in words of the site's own; all else is quoted.
+        # Tables are formatted again, computed values are written in the site's own words; all else is quoted.
         quoted += sum(citation.verbatim for citation in completed.citations)
     total = len(questions)
     refused = [row["question"] for row, (_, completed) in zip(questions, outcomes, strict=True) if completed.refused]
@@ -89,7 +89,7 @@ def test_questions_about_the_demo_documents(demo):
 def test_questions_that_they_do_not_answer(demo):
     outcomes = asyncio.run(ask_all([row["question"] for row in QUESTIONS["unanswerable"]]))
     refused = sum(completed.refused for _searched, completed in outcomes)
-    # 16 of 36 by all-MiniLM-L6-v2, which the tests use and which knows no Dutch; 21 by multilingual-e5-small.
+    # 16 of 36 by all-MiniLM-L6-v2, which the tests use and which has no Dutch; 21 by multilingual-e5-small.
     assert refused >= 0.4 * len(outcomes)
     assert all(searched.sources for searched, _completed in outcomes)
 

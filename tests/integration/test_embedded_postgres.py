@@ -1,4 +1,4 @@
-"""The embedded server under rough treatment. The tests share one, which is not that of other tests."""
+"""The embedded server under rough treatment. These tests share a server of their own."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def shared():
-    """A server whose first start was killed amid it; the first test sets it up."""
+    """Return a server that was killed during its first start; the first test sets it up."""
     with tempfile.TemporaryDirectory(prefix="ragsite-server-", ignore_cleanup_errors=True) as folder:
         (Path(folder) / "postgres.new" / "base").mkdir(parents=True)
         server = EmbeddedPostgres(Path(folder))
@@ -41,7 +41,7 @@ def shared():
 
 @pytest.fixture
 def server(shared):
-    """It runs, and this process is its one user."""
+    """Return the running server, of which this process is the only user."""
     shared.acquire()
     shared.ensure_running()
     return shared
@@ -49,7 +49,7 @@ def server(shared):
 
 @pytest.fixture
 def stopped(shared):
-    """It was set up, and nobody uses it."""
+    """Return the server after its last user has left."""
     shared.acquire()
     shared.release()
     wait_until(lambda: is_over(shared), 60, "the end of the server")
@@ -84,7 +84,7 @@ def test_two_at_once_set_one_server_up_and_the_last_one_stops_it(shared):
             assert connection.execute("SELECT 1").fetchone() == (1,)
         user.send_signal(signal.SIGINT)
         user.wait(60)
-    # By its last user or, when that one saw it at work, by the guardian.
+    # The last user stops it or, if that one saw it at work, the guardian.
     wait_until(lambda: is_over(shared), 60, "the end of the server")
 
 
@@ -95,7 +95,7 @@ def test_it_carries_pgvector_and_is_tuned(server):
         assert tuple(map(int, row[0].split("."))) >= (0, 8, 6)
         assert connection.execute("SHOW jit").fetchone() == ("off",)
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
-    # What is stored has room in its memory, as far as a quarter of the machine's goes.
+    # The stored data fit in its memory, up to a quarter of the machine's.
     assert [server._compute_buffers_mib(memory) for memory in (1_000, 8_000, 64_000)] == [250, 1024, 1024]
     large = server.cluster / "base" / "large"
     large.touch()
@@ -119,7 +119,7 @@ def test_killed_it_starts_again_with_all_its_rows(server):
 
 def test_a_recycled_process_id_is_not_mistaken_for_the_server(server):
     server.stop()
-    # Of the server's own account, and none of its ancestors: PostgreSQL itself would take it for a running server.
+    # The process has the server's account and is no ancestor of it: PostgreSQL would take it for a running server.
     other = subprocess.Popen(["sleep", "60"], user=server._find_server_user())
     try:
         lock_file = f"{other.pid}\n{server.cluster}\n{int(time.time())}\n5432\n{server.socket_dir}\n\n0 0\nready\n"
@@ -150,7 +150,7 @@ def test_a_cluster_that_cannot_start_says_why(server):
 
 
 def guardian(server):
-    """The process that waits for the server's last user."""
+    """Return the process that waits for the server's last user."""
     found = (p for p in psutil.process_iter(["cmdline"]) if str(server.data_dir) in (p.info["cmdline"] or []))
     return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 

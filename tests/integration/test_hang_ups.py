@@ -49,7 +49,7 @@ def library(collection, ingest):
 
 
 def asking(server, path, body):
-    """A connection on which the question has been sent, and nothing read."""
+    """Open a connection, send the question, and do not read."""
     payload = json.dumps(body).encode()
     link = socket.create_connection(("127.0.0.1", server.port))
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -78,7 +78,7 @@ def test_work_for_a_caller_who_cannot_come_back_ends_at_once(library, server, mo
 
 
 def asked_and_hung_up(server):
-    """The stream of a question, which breaks off when the answer has begun: its events so far, and its headers."""
+    """Return the events and the headers of a question's stream, which breaks off when the answer has begun."""
     body, events = {"question": QUESTION, "stream": True}, []
     with httpx2.stream("POST", f"http://127.0.0.1:{server.port}/api/v1/ask/", json=body, timeout=60) as response:
         for event in events_of(response):

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(monkeypatch):
-    # What is asked here hangs nowhere, but the machine may be busy.
+    # No check hangs here, but the machine may be busy.
     monkeypatch.setattr(readiness, "DEADLINE_SECONDS", 60)
     forget_findings()
 
@@ -205,7 +205,7 @@ def test_metrics_count_judgements_by_judge_and_status(client, collection):
 def test_faults_that_the_last_index_check_found(client, collection, ingest):
     ingest(collection, "a.md", "# A\n\nWords.")
     CollectionStatistics.objects.update(chunks=7)
-    assert "indexes" not in client.get("/readyz").json()["degraded"]  # nobody has checked yet
+    assert "indexes" not in client.get("/readyz").json()["degraded"]  # no check has run yet
     reconcile()
     body = client.get("/readyz").json()
     assert "indexes" in body["degraded"]
@@ -234,7 +234,7 @@ def test_work_that_waits_too_long_degrades(client, collection):
         collection=collection, source="a.md", content_hash="x", status="processing", heartbeat_at=now
     )
     waiting = Document.objects.create(collection=collection, source="b.md", content_hash="x")
-    # Planned anew by the schedule, as it does with what waits in the queue.
+    # The schedule plans the job again, as it does with rows that wait in the queue.
     Document.objects.filter(pk=waiting.pk).update(
         updated_at=now - timedelta(minutes=14), retry_at=now + timedelta(minutes=3)
     )
@@ -271,7 +271,7 @@ def test_a_queue_that_no_worker_takes_from_is_named_with_its_length_and_age(
     assert f'ragsite_queue_length{{queue="{name}"}} 1.0' in shown
     assert f'ragsite_queue_age_seconds{{queue="{name}"}} {int(waits.total_seconds()) // 10}' in shown
     assert str(readiness.QUEUE_LABELS[name]) in admin_client.get("/admin/evaluation/dashboard/").text
-    # Whoever works on another one, or did a moment ago, takes this one next.
+    # A worker on another job, or one that was busy a moment ago, takes this one next.
     other = waiting_job(name, collection)
     type(job).objects.filter(pk=other.pk).update(heartbeat_at=timezone.now())
     assert "worker" not in client.get("/readyz").json()["degraded"]

@@ -1,4 +1,4 @@
-"""What holds for every address of the site: no header breaks it, no cache keeps it, refusals have the caller's form."""
+"""Checks of every address of the site: hostile headers, caching, and refusals in the caller's form."""
 
 import gzip
 import re
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "a long password"
 BROKEN_ADDRESS = "http://[bad"
-# What the security policy forbids: scripts, styles and handlers within a page.
+# The security policy forbids scripts, styles and handlers within a page.
 INLINE = re.compile(
     r"""<script(?![^>]*\s(?:src=|type="application/json"))[^>]*>|<[^<>]*\s(?:style|on[a-z]+)=[^<>]*>""", re.I
 )
@@ -104,7 +104,7 @@ def test_deleting_a_conversation_from_a_page_with_a_malformed_address(client, va
 
 @pytest.mark.parametrize("path", ["/api/schema/", "/api/docs/"])
 def test_the_schema_does_not_look_at_credentials(client, path):
-    """A NUL in a user name, which the database would refuse."""
+    """The user name has a NUL, which the database would refuse."""
     assert client.get(path, headers={"Authorization": "Basic AHg6eA=="}).status_code == 200
 
 

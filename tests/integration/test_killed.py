@@ -1,4 +1,4 @@
-"""kill -9 in the middle of the work: nothing is lost, doubled, or left "running"."""
+"""kill -9 in the middle of the work: no row is lost, doubled, or left "running"."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ def long_text(seed):
 
 
 def assert_whole(collection):
-    """Every document is read, once, and the statistics are those of its chunks."""
+    """Assert that every document is read, once, and that the statistics match its chunks."""
     assert set(Document.objects.values_list("status", flat=True)) == {Document.Status.READY}
     for document in Document.objects.select_related("text"):
         chunks = list(document.chunks.all())
@@ -65,7 +65,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection, queue, workers):
     workers.running()
     wait_until(lambda: Document.objects.filter(status="ready").count() == 3, 120, "all documents")
     assert_whole(collection)
-    # What evaluation asks of workers arrives there, too.
+    # Evaluation's tasks reach the workers, too.
     answer_completed.send(Answer, answer=completed_answer())
     questions = {"What does document 0 describe?": "0.txt"}
     request_run(set_of(collection, questions=questions), NamedProfile("meaning", BY_MEANING))
@@ -80,7 +80,7 @@ def test_a_workers_child_goes_before_the_database_and_is_replaced(queue, workers
     (child,) = main.children()
     wait_until(lambda: score(child.pid) == machine.WORK_SCORE, 60, "the child's score")
     assert score(settings.EMBEDDED_POSTGRES._read_postmaster_pid()) < machine.WORK_SCORE
-    # What the kernel does where memory runs out.
+    # The kernel kills it so when memory runs out.
     child.kill()
     wait_until(lambda: [one.pid for one in main.children()] not in ([], [child.pid]), 60, "another child")
     assert settings.EMBEDDED_POSTGRES.is_running()
@@ -111,7 +111,7 @@ def test_a_killed_database_loses_and_doubles_nothing(collection, queue, workers)
 
 @contextmanager
 def held_lexeme(collection, lexeme):
-    """Holds a word's count, so that whoever writes passages stops in the midst of it; tells whether somebody does."""
+    """Lock a word's count, so that writers of passages stop halfway; yield a function that says whether one waits."""
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as holder:
         holder.execute(
             "SELECT 1 FROM retrieval_lexeme WHERE collection_id = %s AND lexeme = %s FOR UPDATE",

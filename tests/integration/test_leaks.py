@@ -1,7 +1,7 @@
-"""Nobody reads a word of documents that they may not see: seeded random requests over every address of the site.
+"""No user reads a word of a document that they may not see: seeded random requests over every address of the site.
 
-``RULES`` says how an address is called where a look at it with the id of a row is not enough. LEAK_REQUESTS in the
-environment makes more requests, LEAK_SEED others.
+``RULES`` has the call of an address for which the id of a row is not enough. LEAK_REQUESTS in the environment makes
+more requests, LEAK_SEED others.
 """
 
 import json
@@ -46,7 +46,7 @@ def of(model):
     return lambda world: world.some(model)
 
 
-# What the parameters of addresses name, where the name of the address does not tell.
+# These are the objects of addresses' parameters, where the address's name does not show them.
 PARAMETERS = {
     "answer_id": World.some_answer,
     "conversation_id": World.some_conversation,
@@ -63,13 +63,13 @@ PARAMETERS = {
     "set_id": of(EvaluationSet),
     "version_id": of(SearchProfileVersion),
 }
-# These end the sessions, or take a second each and know nothing of documents.
+# These end the sessions, or take a second each and use no documents.
 LEFT_OUT = {"account_logout", "admin:logout", "admin:None", "schema", "api_docs", "readyz"}
 ADDRESSES = {name: route for name, route, _view in addresses() if name not in LEFT_OUT}
 
 
 def address_of(world, name):
-    """The address with rows that its parameters name: of the model, in such as `admin:chat_answer_history`."""
+    """Return the address with the ids of its parameters: rows of the model, as in `admin:chat_answer_history`."""
     known = {f"admin:{each._meta.label_lower.replace('.', '_')}": each for each in admin.site._registry}
     of_model = next((model for begins, model in known.items() if name.startswith(f"{begins}_")), None)
 
@@ -99,7 +99,7 @@ def either(*rules):
 
 
 def asking(name, **others):
-    """A question as JSON: of one collection or of all, and of all kinds."""
+    """Return a call that sends a question as JSON: to one collection or to all, and of all kinds."""
     field_name = "query" if name.endswith("search") else "question"
 
     def call(world, person):
@@ -116,7 +116,7 @@ def asking(name, **others):
 
 def completion(world, person):
     collection = world.scope()
-    # The protocol knows keys and no cookies: its conversations are of nobody, and of whoever knows their ids.
+    # The protocol has keys and no cookies: any caller with its id can use a conversation.
     messages = [{"role": "user", "content": world.chance.choice(QUESTIONS)}]
     body = {"model": f"ragsite/{collection}" if collection else "ragsite", "messages": messages}
     return Call("post", reverse("openai_api:completions"), body, is_json=True)
@@ -169,7 +169,7 @@ def share_page(world, person):
     return Call("post", reverse("chat:share", args=[chosen]), body)
 
 
-# How an address is called where a look at it is not enough.
+# These addresses need a call of their own.
 RULES = {
     "retrieval_api:search": asking("retrieval_api:search"),
     "retrieval_api:document-list": either(get("retrieval_api:document-list"), documents_api),
@@ -221,7 +221,7 @@ RULES = {
     "admin:evaluation_evaluationset_run": post("admin:evaluation_evaluationset_run", kind="x"),
 }
 ALL_RULES = {name: RULES.get(name) or get(name) for name in ADDRESSES}
-# The pages that the admin makes by itself, and those of accounts, are many and alike.
+# The pages that the admin makes by itself, and the accounts' pages, are many and alike.
 OFTEN = sorted({*RULES, *(name for name in ADDRESSES if name.startswith(("chat", "retrieval", "openai_api", "llms")))})
 
 
@@ -240,7 +240,7 @@ def send(world, person, call):
 
 
 def look_for_leaks(world, person, name, call):
-    """A sentence about the word that the person must not read, and did; empty without one."""
+    """Return a sentence about a word that the person must not read, and did; empty if there is none."""
     response = send(world, person, call)
     said = content_of(response)
     assert response.status_code != 500, (person, name, call)
@@ -253,13 +253,13 @@ def look_for_leaks(world, person, name, call):
 
 
 def was_taken_into_a_set(name, word):
-    """Whether somebody who might read it took a question that was typed with this word into an evaluation set."""
+    """Return whether a reader of the word took a question with it into an evaluation set."""
     cases = EvaluationQuestion.objects.filter(origin=EvaluationQuestion.Origin.FEEDBACK)
     return name.startswith("admin:evaluation_") and cases.filter(text=f"What does {word} keep?").exists()
 
 
 def learn(world):
-    """What requests have made: links to share, answers to judge."""
+    """Record the objects that requests made: links to share, answers to judge."""
     tokens = Conversation.objects.exclude(share_token=None).values_list("share_token", flat=True)
     world.tokens = sorted(map(str, tokens))
     for made in Answer.objects.filter(judgements=None)[:5]:
@@ -267,7 +267,10 @@ def learn(world):
 
 
 def search_for_misspelt_words(world, people):
-    """Whether a word that is near a hidden one tells of it: the visitor tries them all, each of the others one."""
+    """Search for words near hidden ones, to see whether corrections reveal them.
+
+    The visitor tries all words, each of the others one.
+    """
     for number, person in enumerate(people):
         hidden = [secret for secret, _spoken in world.hidden_from(person)]
         for secret in hidden if person == VISITOR else hidden[number % len(hidden) :][:1]:
@@ -278,7 +281,7 @@ def search_for_misspelt_words(world, people):
 
 
 def assert_the_rule_is_that_of_the_site(world):
-    """Who may read what is told twice, here and by the site: both agree, whatever was changed."""
+    """Assert that this test's rule of rights and the site's agree, whatever was changed."""
     for person in PEOPLE:
         user = User.objects.get(username=person)
         readable = {shelf.secret for shelf in world.shelves if world.may_read(person, shelf)}

@@ -1,6 +1,6 @@
-"""What real processes say of themselves: logs that name the request, and traces that lead from it to each part.
+"""Logs of real processes that name the request, and traces that lead from it to each part.
 
-Neither holds what was asked or uploaded.
+Neither contains questions or uploads.
 """
 
 import io
@@ -34,7 +34,7 @@ class Receiver:
     url: str = ""
 
     def path_of(self, span):
-        """The names of the spans from the outermost one to this one, within its trace."""
+        """Return the names of the spans from the outermost one to this one, within its trace."""
         by_id = {each.span_id: each for each in self.spans if each.trace_id == span.trace_id}
         names = []
         while span is not None:
@@ -82,7 +82,7 @@ EXPECTED_PATHS = {
 
 
 def lines_of(log):
-    """The events; a worker prints a banner beside them."""
+    """Return the events; a worker prints a banner beside them."""
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
@@ -132,7 +132,7 @@ def test_an_upload_and_a_question(collection, tmp_path):
     sent = b"".join(collector.raw).lower()
     assert ASKED.encode() not in sent
     assert UPLOADED.encode() not in sent
-    # The caller's trace goes on.
+    # The caller's trace continues.
     asked = [span for span in collector.spans if span.name == "POST /api/v1/ask/"]
     assert [span.trace_id.hex() for span in asked] == [TRACE_ID]
     for log in logs.values():
@@ -144,7 +144,7 @@ def test_an_upload_and_a_question(collection, tmp_path):
     assert (access["method"], access["path"], access["status"]) == ("POST", "/api/v1/documents/", 202)
     assert (access["user"], access["key"]) == (user.pk, user.api_keys.get().pk)
     assert access["duration_ms"] > 0
-    # What the thread wrote in which the answer was made belongs to the request, too.
+    # Log lines of the thread that made the answer belong to the request, too.
     warned = [line for line in web_lines if line.get("request_id") == asked_as and line["logger"] != "ragsite.access"]
     assert any("the documents are quoted instead" in line["message"] for line in warned), web_lines
     done = [line for line in worker_lines if line.get("request_id") == REQUEST_ID]

@@ -36,12 +36,12 @@ def is_alive(pid):
 
 
 def score(pid):
-    """How soon Linux ends the process where memory runs out."""
+    """Return the process's oom_score_adj: Linux ends processes with high scores first when memory runs out."""
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
 def start(data_dir, procfile=SLEEPER, **environment):
-    """A supervisor, and the ids of the processes that it has started."""
+    """Yield a function that starts a supervisor and returns it with the ids of its processes."""
     command = [sys.executable, "-c", SCRIPT, str(data_dir), procfile]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **environment})
     return process, [int(pid) for pid in process.stdout.readline().split()[1:]]

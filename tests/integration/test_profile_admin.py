@@ -23,14 +23,14 @@ from tests.support.faults import forget_findings
 from tests.support.pages import messages, staff
 
 pytestmark = pytest.mark.django_db
-# Of searches, whose retrievers have connections of their own.
+# Searches need it: the retrievers have connections of their own.
 on_several_connections = pytest.mark.django_db(transaction=True)
 
 CHANGELIST = "/admin/retrieval/searchprofile/"
 ADD = f"{CHANGELIST}add/"
 PLAYGROUND = f"{CHANGELIST}playground/"
 RRF = ProfileSettings(method=SearchMethod.RRF)
-# Without what moves passages beyond their two scores.
+# The profile has no effects beyond the two scores.
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE)
 
 
@@ -73,7 +73,7 @@ def publish(version):
 
 
 def body(settings=None, **changed):
-    """What a browser sends for these settings."""
+    """Return a browser's form data for these settings."""
     sent = {"name": "Default", "slug": "default", "description": "", "note": ""}
     for name, value in to_json(settings or ProfileSettings()).items():
         if isinstance(value, bool):
@@ -133,7 +133,7 @@ def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, prof
     assert admin.get(f"{change(profile)}?from=99").context["adminform"].form["rrf_k"].value() == 20
     assert admin.get(f"{change(profile)}?from=x").status_code == 200
 
-    # What the page shows, sent back as it is, changes nothing.
+    # Sending the page's form back unchanged changes no setting.
     admin.post(change(profile), body(profile.versions.first().read()))
     assert profile.versions.count() == 2
 

@@ -1,4 +1,4 @@
-"""Workers as the Procfile starts them: what hangs in one queue keeps nothing in another from being done."""
+"""Workers as the Procfile starts them: a task that hangs in one queue delays no task of another."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -50,7 +50,7 @@ def test_every_task_has_a_queue_and_what_the_schedule_sends_expires():
 
 @contextmanager
 def workers(folder, *names, **environment):
-    """The workers of these names in the Procfile; without names, one that was told nothing about queues."""
+    """Start the workers of these names in the Procfile; without names, one without options for queues."""
     processes = parse_procfile((settings.BASE_DIR / "Procfile").read_text(), {"HOST": "h", "PORT": "1"})
     commands = {process.name: process.command[2:] for process in processes}
     plain = commands["judgements"][: commands["judgements"].index("--queues")]
@@ -100,7 +100,7 @@ def test_an_upload_is_read_while_judges_and_receivers_hang(collection, queue, ju
         wait_until(lambda: judge.requests and asked, 60, "the judge and the receiver")
         document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
         wait_until(lambda: is_ready(document), 60, "the upload")
-        # Maintenance goes on beside the receiver.
+        # Maintenance continues beside the receiver.
         lost = submission.submit(collection, "valve.md", b"# Valve\n\nIt closes at 6 bar.").document
         Document.objects.filter(pk=lost.pk, status="pending").update(
             enqueued_at=None, created_at=timezone.now() - timedelta(minutes=1)
@@ -130,7 +130,7 @@ def test_a_worker_without_queues_takes_from_all_of_them(collection, queue, setti
         announce(EVENT, {"document": 7})
         judgements(1, "offline")
         read = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
-        # As older code sends it.
+        # Older code sends the task in this form.
         old = Document.objects.create(collection=collection, source="old.md", status="pending")
         app.send_task("retrieval.tasks.ingest_document", (old.pk,), queue="celery")
         app.send_task("retrieval.tasks.sweep")

@@ -38,7 +38,7 @@ def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path, coll
     try:
         wait_until(lambda: "Ready: " in log.read_text(), 60, f"the site\n{log.read_text()}")
         serve = psutil.Process(site.popen.pid)
-        # Whoever forks has no threads: their locks would stay locked in the forks.
+        # The forking process has no threads: their locks would stay locked in the forks.
         assert serve.num_threads() == 1
         running = {process.name(): process for process in serve.children()}
         assert set(running) == {
@@ -46,7 +46,7 @@ def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path, coll
         }  # fmt: skip
         assert [process.name() for process in running["ragsite-web"].children()] == ["ragsite-web-1"]
         wait_until((tmp_path / "scheduler.seen").exists, 60, "the scheduler's sign of life")
-        # What the web server wrote when it was killed keeps no place in the queue.
+        # The answer of a killed web server keeps no place in the queue.
         client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
         question = {"question": "How heavy is the MX-9920-W?", "anew": True}
         with client.stream("POST", "/api/v1/ask/", json={**question, "stream": True}) as response:

@@ -37,7 +37,7 @@ def clock(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
-    """What was sent to workers."""
+    """Return the ids of the tasks that were sent to workers."""
     found = []
     monkeypatch.setattr(job_queue, "send", lambda task, pk: found.append(pk))
     return found
@@ -67,7 +67,7 @@ def made(kind, collection):
 @pytest.mark.parametrize("kind", [Answer, Document, Draft, EvaluationRun, Judgement, SourceRun])
 def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(kind, skew, collection, clock):
     row = made(kind, collection)
-    # Of jobs, the rows that a worker has begun.
+    # These are the jobs that a worker has begun.
     begun = {} if kind in (Answer, Draft) else {"status": kind.RUNNING}
     clock(skew)
     held = acquire_lease(kind.objects.all(), row.pk, **begun)

@@ -1,4 +1,4 @@
-"""What the roles of staff may do from the start, and what they see: that is decided by the rights in collections."""
+"""First permissions of the roles of staff, and their views, which the rights in collections decide."""
 
 import html
 import re
@@ -98,7 +98,7 @@ def test_a_curator_by_grant_changes_documents_and_not_the_collection(vault):
     assert 'name="visibility"' not in client.get(collection_page).content.decode()
     body = {"name": "Open", "slug": "vault", "visibility": "public", "text_search_configuration": "english"}
     assert client.post(collection_page, body).status_code == 403
-    # What is lost is lost at the next request.
+    # A lost right is lost at the next request.
     CollectionGrant.objects.all().delete()
     assert client.get(document_page).status_code == 302
     assert client.delete(f"/api/v1/documents/{vault.pk}/").status_code in (403, 404)
@@ -143,7 +143,7 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
     curator = staff("Curators")
     CollectionGrant.objects.create(collection=safe, user=curator, role=CollectionGrant.Role.CURATOR)
     if fate == "deleted":
-        # Nobody knows any more to whom it was granted; another one is closed to the curator still.
+        # Its grants are lost; another granted collection stays closed to the curator.
         Collection.objects.create(slug="chest", name="Chest", visibility=Visibility.GRANTED)
         vault.collection.delete()
     client = signed_in(curator)

@@ -38,7 +38,7 @@ class Start:
         assert self.says(words), self.log.read_text()
 
     def ended(self, seconds=120):
-        """What it wrote last, which is one sentence or two; it did not succeed, and shows no traceback."""
+        """Return its last output, one sentence or two; assert that it failed without a traceback."""
         status = self.popen.wait(seconds)
         written = self.log.read_text()
         assert status not in (0, -signal.SIGSEGV, -signal.SIGKILL), written
@@ -107,7 +107,7 @@ def test_ctrl_c_during_a_first_start_ends_all_that_was_begun(start, tmp_path):
     assert first.ended() == "Interrupted. The same command begins again where this one ended."
     data_dir = str(tmp_path / "data")
     wait_until(lambda: not [each for each in psutil.process_iter(["cmdline"]) if data_dir in str(each.info)], 60)
-    # One that the terminal does not reach, such as by `kill -INT`, goes on from there.
+    # A process that the terminal does not reach, such as by `kill -INT`, continues from there.
     again = start()
     again.wait_for("Reading the demo documents")
     again.popen.send_signal(signal.SIGINT)
@@ -130,7 +130,7 @@ def test_a_setting_that_is_wrong_is_named(start):
 
 
 def test_a_postgresql_without_pgvector(start, tmp_path):
-    """The embedded server's programs, without the files of the extension."""
+    """It uses the embedded server's programs, without the files of the extension."""
     package = binaries().parents[1]
     programs = tmp_path / "packages" / package.name / "pginstall"
     shutil.copytree(package / "pginstall", programs, symlinks=True)

@@ -1,4 +1,4 @@
-"""What a stranger's connections can do to a real web server: lie about their address, stay open, be many."""
+"""A stranger's connections to a real web server: false addresses, open connections, many connections."""
 
 import contextlib
 import resource
@@ -45,7 +45,7 @@ def test_nobody_chooses_an_address_and_no_address_takes_all_connections(server):
         for line in opened:
             with contextlib.suppress(OSError):
                 line.sendall(UNFINISHED)
-        # The next one of this address is told when to come again; another address gets the page.
+        # The next connection of this address gets a time to come again; another address gets the page.
         assert opened[-1].recv(100).startswith(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: ")
         elsewhere = httpx2.HTTPTransport(local_address="127.0.0.2")
         assert httpx2.Client(transport=elsewhere).get(f"{server.url}/healthz", timeout=5).status_code == 200

@@ -1,4 +1,4 @@
-"""What the script of the upload form sends: files, texts, addresses; an answer for each, and rights as for the form."""
+"""The upload form's script: files, texts, addresses; an answer for each, and rights as for the form."""
 
 import threading
 import time
@@ -51,7 +51,7 @@ def test_the_form_is_for_those_who_may_add_documents(client, admin_client, colle
 
 
 class Web(WebServer):
-    """Answers a path of ``dripping`` with a byte now and then; ``was_left`` is set when nobody waited for the end."""
+    """Answers a path of ``dripping`` with a byte now and then; ``was_left`` is set when the client left early."""
 
     dripping = "/drip"
 

@@ -1,4 +1,4 @@
-"""A web server of two processes, each asked by a connection of its own, with a model that a test holds back."""
+"""A web server of two processes, each with a connection of its own, and a model that a test can pause."""
 
 import contextlib
 import signal
@@ -29,7 +29,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def server(model, django_db_setup, tmp_path_factory):
-    """It serves all tests of this module; the last of them ends it."""
+    """Start the server of all tests of this module; the last test ends it."""
     started = WebServer(
         tmp_path_factory.mktemp("web") / "web.log", config="python:tests.support.hanging_web", WEB_CONCURRENCY="2",
         ANSWERS_AT_ONCE="2", **with_constants(ANSWERS_WAITING=2), ASK_RATE="7/h", OPENAI_BASE_URL=model.url,
@@ -46,14 +46,14 @@ def processes(server):
 
 
 def ports_of(server, process):
-    """The callers' ports of the connections that the process has taken."""
+    """Return the callers' ports of the connections that the process has taken."""
     lines = process.net_connections("tcp")
     return [line.raddr.port for line in lines if line.raddr and line.laddr.port == server.port]
 
 
 @contextlib.contextmanager
 def client_of(server, process):
-    """A client on a connection that this process has taken."""
+    """Yield a client on a connection that this process has taken."""
     with ExitStack() as opened:
         for _ in range(50):
             client = opened.enter_context(httpx2.Client(base_url=server.url, timeout=60))
@@ -76,7 +76,7 @@ def events_of_get(client, path, headers=None):
 
 def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server):
     restarts = 'ragsite_process_restarts{process="web-process",reason="hung"}'
-    # Its loop hangs, and then it stands still.
+    # The first signal makes its loop hang, the second stops the process.
     for times, number in enumerate((signal.SIGUSR2, signal.SIGSTOP), start=1):
         hung, other = processes(server)
         hung.send_signal(number)
@@ -84,7 +84,7 @@ def test_a_process_that_hangs_is_replaced_and_its_neighbour_goes_on(server):
             assert httpx2.get(f"{server.url}/healthz", timeout=5).status_code == 200
         assert other in processes(server)
         wait_until(lambda times=times: figure(server, restarts) == times)
-        # Where it hung is in the log, of a process that can still write.
+        # The log shows where a process hung that can still write.
         assert server.log.read_text().count("Current thread") == 1
 
 
@@ -93,7 +93,7 @@ def test_two_processes_are_one_web_server(collection, ingest, model, server):
     sentences = [f"The MX-9920-W of size {n} weighs 3450 grams [1]. " for n in range(40)]
     # Longer than a busy machine takes for all that is asked meanwhile.
     model.pieces, model.delay_seconds = sentences * 10, 0.5
-    # Whoever forks has no threads: their locks would stay locked in the forks.
+    # The forking process has no threads: their locks would stay locked in the forks.
     assert psutil.Process(server.popen.pid).num_threads() == 1
     one, two = processes(server)
     # A rush is dealt out: neither process takes all of it.
@@ -109,19 +109,19 @@ def test_two_processes_are_one_web_server(collection, ingest, model, server):
     with ExitStack() as lines:
 
         def client_at(process):
-            """Opened when it asks: a connection that waits for long is closed, and the next one is anybody's."""
+            """Open the client only when it asks: a waiting connection is closed, and any process may take the next."""
             return lines.enter_context(client_of(server, process))
 
         first = events_of(lines.enter_context(client_at(one).stream("POST", "/api/v1/ask/", json=ASKED)))
         begun = [next(first)[0] for _ in range(3)]
         lost = Answer.objects.get()
-        # A reader whose line is lost goes on in the other process, with the next word.
+        # A reader whose connection is lost continues in the other process, with the next word.
         path = f"/api/v1/answers/{lost.pk}/stream/"
         followed = events_of_get(client_at(two), path, headers={"Last-Event-ID": begun[-1]})
         numbers = [int(event_id.split("-")[1]) for event_id in (*begun, next(followed)[0], next(followed)[0])]
         assert numbers == [1, 2, 3, 4, 5]
         followed.close()
-        # Of its half of the places a process has one to write and one to wait; a third question is refused.
+        # A process's half of the places is one to write and one to wait; a third question is refused.
         second = events_of(lines.enter_context(client_at(one).stream("POST", "/api/v1/ask/", json=ASKED)))
         _, name, payload = next(second)
         assert (name, payload["place"]) == ("queued", 1)
@@ -135,7 +135,7 @@ def test_two_processes_are_one_web_server(collection, ingest, model, server):
             answered = client.post("/api/v1/ask/", json={**ASKED, "stream": False})
         assert "3450 grams" in answered.json()["answer"]
     wait_until(lambda: {each.pid for each in processes(server)} - {one.pid, two.pid}, what="a new process")
-    # What the killed one had counted is not lost, what it had in hand is not counted, and its reader comes back.
+    # The killed process's counts are kept, its open answer is not counted, and the answer's reader comes back.
     assert figure(server, "ragsite_refused_questions_total") == 1
     assert (figure(server, "ragsite_answers_in_writing"), figure(server, "ragsite_answers_in_queue")) == (0, 0)
     assert figure(server, 'ragsite_process_restarts{process="web-process",reason="died"}') == 1

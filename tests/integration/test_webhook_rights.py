@@ -40,7 +40,7 @@ def staff(role):
 
 
 def doors(delivery):
-    """Method and address of each way to read or send deliveries, with the form."""
+    """Return method, address and form of each way to read or send deliveries."""
     hook, sent = f"{HOOK}/{delivery.webhook_id}", f"{SENT}/{delivery.pk}"
     form = {"address": "https://mine.example/", "events": ["answer.disliked"], "is_active": "on", "new_secret": ""}
     for address in (f"{SENT}/", f"{sent}/change/", f"{sent}/history/", f"{sent}/delete/", f"{SENT}/add/"):

@@ -29,7 +29,7 @@ QUESTION = "What is the boiling point of tungsten hexafluoride?"
 
 
 class Receiver:
-    """A program that is told of events: ``requests`` are those it got, with their bodies."""
+    """A program that receives events: ``requests`` has the received ones, with their bodies."""
 
     def __init__(self):
         self.status, self.location, self.url = 204, "", ""
@@ -141,7 +141,7 @@ def test_what_is_sent_is_signed(receiver, secret):
     assert json.loads(body) == {
         "type": "document.failed", "timestamp": row.created_at.isoformat(), "data": {"document": 7}
     }  # fmt: skip
-    # As standardwebhooks.com says it, for a receiver that has the secret.
+    # standardwebhooks.com defines this for a receiver that has the secret.
     is_form = secret.startswith("whsec_") and " " not in secret
     key = base64.b64decode(secret.removeprefix("whsec_")) if is_form else secret.encode()
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
@@ -172,7 +172,7 @@ def test_what_is_not_taken_is_sent_again_later_and_at_last_given_up(receiver, st
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The deliveries whose tasks were sent."""
+    """Return the deliveries whose tasks were sent."""
     tasks = []
     monkeypatch.setattr(job_queue, "send", lambda task, pk: tasks.append(pk))
     return tasks
@@ -247,7 +247,7 @@ def test_a_receiver_that_fails_repeatedly_is_left_alone_for_a_while(receiver, se
     webhooks.deliver(waiting[0])
     webhook.refresh_from_db()
     assert webhook.paused_until > timezone.now() + timedelta(minutes=3)
-    # A test is sent all the same. What it proves ends the pause.
+    # A test is sent all the same, and its success ends the pause.
     receiver.status = 204
     Webhook.objects.update(address=receiver.url)
     sent.clear()

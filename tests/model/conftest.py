@@ -1,5 +1,7 @@
-"""A real language model, as the site serves it, for the tests of this folder. `make test-model` fetches its file; the
-ordinary suite leaves the folder out."""
+"""A real language model, as the site serves it, for the tests of this folder.
+
+`make test-model` fetches its file; the ordinary suite leaves the folder out.
+"""
 
 import os
 from pathlib import Path
@@ -51,7 +53,7 @@ def manual(collection, ingest):
 
 @pytest.fixture(scope="session")
 def model_port(model_file, django_db_setup, tmp_path_factory):
-    """Where the model's process listens, started as the Procfile does, for prompts and answers of CONTEXT_TOKENS."""
+    """Return the port of the model's process, started as the Procfile does, with room for CONTEXT_TOKENS."""
     port = free_port()
     process = SiteProcess(
         ["ragsite.processes.local_model"],
@@ -70,7 +72,7 @@ def model_port(model_file, django_db_setup, tmp_path_factory):
 
 @pytest.fixture
 def model(model_file, model_port, settings):
-    """The settings of a site that asks the model, with short answers."""
+    """Return the settings of a site that asks the model, with short answers."""
     settings.LOCAL_MODEL, settings.LOCAL_MODEL_PORT = str(model_file), model_port
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = f"http://127.0.0.1:{model_port}/v1", "qwen"
     settings.OPENAI_CONTEXT_TOKENS, settings.OPENAI_MAX_TOKENS = CONTEXT_TOKENS, 200

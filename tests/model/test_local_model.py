@@ -1,4 +1,4 @@
-"""What holds for the answers of any language model, on a small real one that the site serves to itself."""
+"""Rules for the answers of any language model, on a small real one that the site serves to itself."""
 
 import re
 import signal
@@ -32,7 +32,7 @@ def ask(client, question):
 
 
 def assert_true(answer):
-    """Every sentence is cited or marked, nothing of the machinery is shown, and the status is right."""
+    """Assert that sentences are cited or marked, that no machinery is shown, and that the status is right."""
     assert answer.status == Answer.Status.COMPLETED, answer.error
     assert answer.text.strip()
     assert not MACHINERY.search(answer.text), answer.text
@@ -90,7 +90,6 @@ class Site:
         self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
 
     def model(self):
-        """The process that listens at the model's port."""
         return next(child for child in self.serve.children() if "ragsite.processes.local_model" in child.cmdline())
 
     def model_state(self):

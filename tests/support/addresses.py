@@ -6,8 +6,10 @@ from django.urls import URLResolver, get_resolver
 
 
 def addresses():
-    """Name, route and view of each, such as `chat:stop` and `/answers/<uuid:answer_id>/stop/`; of those that are
-    regular expressions, none."""
+    """Return name, route and view of each address, such as `chat:stop` and `/answers/<uuid:answer_id>/stop/`.
+
+    Regular expressions are left out.
+    """
 
     def walk(patterns, namespace, route):
         for each in patterns:
@@ -24,5 +26,5 @@ def addresses():
 
 
 def filled(route, value):
-    """The route with `value(converter, name)` in the place of each parameter."""
+    """Return the route with `value(converter, name)` in the place of each parameter."""
     return re.sub(r"<(?:(\w+):)?(\w+)>", lambda found: str(value(found[1] or "str", found[2])), route)

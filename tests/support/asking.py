@@ -36,31 +36,30 @@ class Gated:
 
 
 def token(text):
-    """A piece of a model's answer, in which every number in brackets is a marker."""
+    """Return a piece of a model's answer, in which every number in brackets is a marker."""
     return AnswerToken(text, tuple(find_markers(text)))
 
 
 def begin(question=QUESTION, **options):
-    """The question of a browser without an account, or of the ``user``, not answered yet."""
+    """Ask the question as a browser without an account, or as the ``user``, without answering it."""
     return asking.begin(question, **{"user": AnonymousUser(), "visitor": VISITOR, **options})
 
 
 async def ask(question=QUESTION, **options):
-    """The answer as it is saved, and its events."""
+    """Return the saved answer, and its events."""
     answer = await sync_to_async(begin)(question, **options)
     events = [event async for event in streams.follow(answer.pk)]
     return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
 
 
 def answered(question=QUESTION, **options):
-    """The answer as it is saved."""
     answer = begin(question, **options)
     async_to_sync(streams.finish)(answer.pk)
     return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
 
 
 def saved_answer(conversation, question, *documents, **values):
-    """A complete answer from these documents, which cites the first of them."""
+    """Return a complete answer from these documents, which cites the first of them."""
     sources = [
         {
             "marker": 1, "chunk_id": 1, "section": "", "page": None, "instructions": False,
@@ -84,7 +83,7 @@ def saved_answer(conversation, question, *documents, **values):
 
 
 def client_of(user=None, visitor=""):
-    """The browser of a user who has signed in, or of a visitor who has asked before."""
+    """Return the browser of a user who has signed in, or of a visitor who has asked before."""
     client = Client()
     if user is not None:
         client.force_login(user)

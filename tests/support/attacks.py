@@ -63,7 +63,7 @@ class _Derivation:
             alphabet = [sign for sign in alphabet if ord(sign) < 256]
         members = {repr(node): self._members(node, alphabet) for node in classes}
         for name, own in members.items():
-            # One sign for each set of classes that hold it, those first that most classes hold.
+            # Each set of classes gets one sign that it contains, first the signs that most classes contain.
             ranked = {sign: tuple(other for other in members if sign in members[other]) for sign in own}
             by_classes = {held: sign for sign, held in reversed(ranked.items())}
             best = sorted(by_classes, key=len, reverse=True)[:REPRESENTATIVES]
@@ -119,7 +119,7 @@ class _Derivation:
         if op is _constants.ASSERT_NOT or op is _constants.AT:
             return []
         if op is _constants.ASSERT:
-            # What a look ahead wants to see is mostly read by what stands behind it.
+            # The pattern behind a look-ahead mostly reads the same text.
             return self._units(argument[1]) if argument[0] < 0 else []
         return [unit for child in _children(op, argument) for unit in self._units(child)]
 

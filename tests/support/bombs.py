@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 def pdf(objects: dict[int, bytes], trailer: bytes = b"/Root 1 0 R") -> bytes:
-    """A PDF file of these objects, with a table of where they stand."""
+    """Return a PDF file of these objects, with a cross-reference table."""
     out = bytearray(b"%PDF-1.4\n")
     offsets = {}
     for number, body in sorted(objects.items()):
@@ -30,7 +30,7 @@ def stream(content: bytes, entries: bytes = b"") -> bytes:
 
 
 def page(content: bytes, *, box: bytes = b"0 0 612 792", resources: bytes = b"", **more: bytes) -> dict[int, bytes]:
-    """The objects of a file of one page, numbered up to 5."""
+    """Return the objects of a file of one page, numbered up to 5."""
     return {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",
         2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -50,7 +50,7 @@ def pdf_nested_forms(levels: int = 12) -> bytes:
 
 
 def pdf_endless(levels: int = 8) -> bytes:
-    """Form objects as above around a megabyte that draws nothing: years of a processor's time in 30 MiB of memory."""
+    """Return nested form objects around a megabyte without drawings: years of processor time in 30 MiB of memory."""
     return _nested_forms(levels, zlib.compress(b"q Q " * 2**18, 9), b"/Filter /FlateDecode")
 
 
@@ -99,7 +99,7 @@ _W = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def docx(body: bytes, *, numbering: bytes = b"", more: dict[str, bytes] | None = None, prolog: bytes = b"") -> bytes:
-    """A Word file with this body."""
+    """Return a Word file with this body."""
     entries = {
         "[Content_Types].xml": _TYPES,
         "_rels/.rels": _RELATIONS % (b"officeDocument", b"word/document.xml"),
@@ -154,7 +154,7 @@ def docx_entities(_size: int = 0) -> bytes:
 
 
 def docx_overlapping_entries(count: int = 2_000) -> bytes:
-    """A directory of many names for one packed megabyte."""
+    """Return a directory of many names for one packed megabyte."""
     whole = docx(paragraph(), more={"a": bytes(1 << 20)})
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         start = archive.start_dir
@@ -172,7 +172,7 @@ def docx_overlapping_entries(count: int = 2_000) -> bytes:
 
 
 def zip_huge_directory(count: int = 300_000) -> bytes:
-    """An archive that claims a million files."""
+    """Return an archive that claims a million files."""
     name = b"word/document.xml"
     record = struct.pack(
         "<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 3, 20, 0, 0, 0, 0, 33, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0
@@ -182,7 +182,7 @@ def zip_huge_directory(count: int = 300_000) -> bytes:
 
 
 def xlsx(sheet: bytes, *, strings: bytes = b"", prolog: bytes = b"") -> bytes:
-    """A workbook of one sheet."""
+    """Return a workbook of one sheet."""
     main = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     relations = b"http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = b"http://schemas.openxmlformats.org/package/2006/"

@@ -1,4 +1,4 @@
-"""The translators' catalogue, held against the strings that the site really has.
+"""The translators' catalogue, compared with the site's strings.
 
 ``python -m tests.support.catalogue`` (``make messages``) brings the catalogues up to date: new strings come in without
 a translation, strings that are gone go out, and the compiled form is written. Django's own `makemessages` would do the
@@ -31,7 +31,7 @@ _KEYWORDS = {
 
 @dataclass(slots=True)
 class Found:
-    """A string of the site: one, or singular and plural; and where it stands."""
+    """A string of the site, singular or also plural, with its place."""
 
     id: str | tuple[str, str]
     context: str | None
@@ -44,7 +44,7 @@ def strings():
     for path in _sources():
         source = path.read_text()
         if path.suffix == ".html":
-            # What templatize leaves of the page is no Python: only its lines that are calls matter, indented anyhow.
+            # The rest of templatize's output is no Python: only its lines that are calls matter, indented anyhow.
             source = re.sub(r"^[ \t]+", "", templatize(source, origin=str(path)), flags=re.MULTILINE)
         place = path.relative_to(ROOT).as_posix()
         for line, function, message in _calls(source):
@@ -71,18 +71,16 @@ def path_of(language, suffix=".po"):
 
 
 def catalogue(language):
-    """What the translators have written."""
     with path_of(language).open("rb") as file:
         return read_po(file, locale=language)
 
 
 def texts(one):
-    """A message's forms, or its translation's: one, or as many as the plural has; empty when there is none."""
+    """Return a message's forms, or its translation's: one, or all plural forms; empty if there is none."""
     return tuple(one) if isinstance(one, tuple | list) else (one or "",)
 
 
 def is_translated(entry):
-    """Whether every form of the string has words."""
     return entry is not None and not entry.fuzzy and all(texts(entry.string))
 
 
@@ -96,14 +94,13 @@ def list_missing(found, translated):
 
 
 def compiled(translated):
-    """The form that Django reads."""
     written = BytesIO()
     write_mo(written, translated)
     return written.getvalue()
 
 
 def update(language):
-    """The catalogue with exactly the site's strings, translated as far as they were; written to its files."""
+    """Write the catalogue with exactly the site's strings, and their present translations."""
     before = catalogue(language) if path_of(language).exists() else Catalog(locale=language)
     after = Catalog(
         locale=language,

@@ -52,7 +52,7 @@ def _environment(pgdir):
 
 @contextmanager
 def cluster(pgdir, workers=2):
-    """The address of the coordinator's database, as long as the servers run."""
+    """Yield the address of the coordinator's database, as long as the servers run."""
     account = pwd.getpwnam("nobody").pw_uid if os.getuid() == 0 else os.getuid()
     with tempfile.TemporaryDirectory(prefix="ragsite-citus-") as folder:
         os.chown(folder, account, -1)

@@ -15,7 +15,7 @@ from tests.support.citus_cluster import run
 COORDINATOR = os.environ.get("TEST_CITUS_URL", "")
 """The coordinator, with a database in which its nodes are known; empty for the embedded server."""
 
-# What is tested there is not the database that the site is given, or takes one copied from another.
+# These tests do not use the site's database, or use one copied from another.
 LEFT_OUT = {
     "browser": "pages do not differ by database; each test copies a prepared one, which Citus cannot",
     "integration/test_embedded_postgres.py": "the embedded server",
@@ -72,12 +72,12 @@ def distribute(name):
     """Distribute the test database, which is migrated."""
     join_nodes(name)
     call_command("distribute", shards=4, verbosity=0)
-    # The settings of the database hold for new connections.
+    # The settings of the database apply to new connections.
     connection.close()
 
 
 def create(name):
-    """A new database of the coordinator alone, and empty."""
+    """Create an empty database, on the coordinator alone."""
     with psycopg.connect(COORDINATOR, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 

@@ -19,11 +19,11 @@ def _opened():
 
 @dataclass
 class CompletionServer:
-    """``content`` is what the model says, or a function of the request; ``raw`` is sent in place of a completion.
+    """``content`` is the model's text, or a function of the request; ``raw`` is sent in place of a completion.
 
     ``status`` other than 200 refuses. ``wait_seconds`` pass before each answer, ``drip_seconds`` between any two of its
-    bytes; ``is_open`` holds answers back while it is cleared, but for the first ``free_requests``. With ``breaks_off``
-    the connection ends in the middle of an answer.
+    bytes; while ``is_open`` is cleared, answers wait, except the first ``free_requests``. With ``breaks_off`` the
+    connection ends in the middle of an answer.
     """
 
     content: str | Callable[[dict[str, Any]], str] | None = "pump"

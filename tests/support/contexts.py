@@ -5,8 +5,10 @@ from retrieval.types import ContextBlock, Passage
 
 
 def source(content, *, start=100, headings=(), marker=1, score=1.0, passage=None):
-    """A source whose best passage is all of the text, or its part ``passage``; offsets of the document begin at
-    ``start``."""
+    """Return a source whose best passage is all of the text, or its part ``passage``.
+
+    Offsets of the document begin at ``start``.
+    """
     first, last = passage or (0, len(content))
     best = Passage(
         chunk_id=marker, document_id=marker, document_title="Manual", document_url="", source="manual.md",

@@ -14,9 +14,9 @@ from tests.support import cluster
 
 
 def create_database(name, template="migrated"):
-    """A new database, with all that ``template`` holds; nobody may be connected to that one.
+    """Create a database as a copy of ``template``, to which no client may be connected.
 
-    ``migrated`` has the tables of the site, ``template1`` nothing.
+    ``migrated`` has the tables of the site, ``template1`` none.
     """
     settings.EMBEDDED_POSTGRES.acquire()
     with psycopg.connect(f"{_server()}&dbname=postgres", autocommit=True) as server:
@@ -24,7 +24,7 @@ def create_database(name, template="migrated"):
 
 
 def url_of(name):
-    """The database, in a form that another process can connect with."""
+    """Return the database, in a form that another process can connect with."""
     if settings.EMBEDDED_POSTGRES is None:
         return cluster.url_of(name)
     return f"postgresql://postgres@/{name}?host={settings.EMBEDDED_POSTGRES.socket_dir}"
@@ -32,7 +32,7 @@ def url_of(name):
 
 @contextmanager
 def database(name):
-    """The models of this process, and of the threads it starts, read and write the named database."""
+    """Use the named database for the models of this process, and of the threads that it starts."""
     _close_connections()
     # All threads share this description; their connections do not outlive what they are asked to do.
     described = connection.settings_dict
@@ -47,7 +47,7 @@ def database(name):
 
 def _close_connections():
     connections.close_all()
-    # The thread in which asynchronous code asks the database keeps its connection when nobody's request ends there.
+    # The thread in which asynchronous code queries the database keeps its connection when no request ends there.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
@@ -60,7 +60,7 @@ def dump(name, file):
 
 
 def restore(name, file):
-    """The dumped database, as a new one with this name."""
+    """Restore the dumped database as a new one with this name."""
     create_database(name, "template1")
     _run("pg_restore", "--no-owner", f"--dbname={_server()}&dbname={name}", str(file))
 

@@ -15,7 +15,7 @@ PASSWORD = "a long enough one"
 
 
 def make_demo_database(name):
-    """A database with the demo documents and the administrator ``admin``."""
+    """Make a database with the demo documents and the administrator ``admin``."""
 
     def make(path):
         databases.create_database(name)

@@ -11,7 +11,7 @@ from retrieval.search.profiles import profiles
 from retrieval.search.profiles.profiles import NamedProfile
 from retrieval.types import SearchMethod
 
-# By words alone, so that a question in other words than the document's is not found.
+# The profile searches words alone, so that a question in other words than the document's is not found.
 BY_WORDS = ProfileSettings(method=SearchMethod.LEXICAL, reranker="none", fuzzy=False)
 BY_MEANING = ProfileSettings(method=SearchMethod.VECTOR, reranker="none")
 WORDS, MEANING = NamedProfile("words", BY_WORDS), NamedProfile("meaning", BY_MEANING)
@@ -32,7 +32,7 @@ QUESTIONS = {
 }
 
 
-# What a right answer says; None: that the documents do not answer.
+# Each question has the words of a right answer; None: the documents do not answer.
 ANSWERS = {
     "How many grams does the circulation pump weigh?": "3450 grams",
     "How does a ball valve close with its lever?": "A ball valve closes with a quarter turn of its lever.",
@@ -42,7 +42,7 @@ ANSWERS = {
 
 
 def set_of(collection, slug="library", questions=QUESTIONS):
-    """A set whose questions each expect the one passage of their document."""
+    """Return a set whose questions each expect the one passage of their document."""
     evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
     for text, source in questions.items():
         question = EvaluationQuestion.objects.create(evaluation_set=evaluation_set, text=text)
@@ -51,7 +51,7 @@ def set_of(collection, slug="library", questions=QUESTIONS):
 
 
 def answers_of(collection, slug="answers", answers=ANSWERS):
-    """A set whose questions each expect an answer, or a refusal."""
+    """Return a set whose questions each expect an answer, or a refusal."""
     evaluation_set = EvaluationSet.objects.create(slug=slug, name=slug.title(), collection=collection)
     for text, answer in answers.items():
         EvaluationQuestion.objects.create(
@@ -66,7 +66,7 @@ def version_of(settings, slug="default", **changed):
 
 
 def measured(evaluation_set, profile=None, **options):
-    """A run of the set, measured; without a profile, with the one in force."""
+    """Return a run of the set, measured; without a profile, with the one in force."""
     run = queue.request_run(evaluation_set, profile or profiles.active_profile(), **options)
     return run_execution.measure(run.pk)
 

@@ -29,7 +29,7 @@ def versions():
 
 
 def draft(**changed):
-    """An experiment on the helpful rate."""
+    """Return an experiment on the helpful rate."""
     if "treatment" not in changed:
         changed["control"], changed["treatment"] = versions()
     values = {
@@ -42,7 +42,7 @@ def draft(**changed):
 
 
 def started(started_by, **changed):
-    """A running experiment that began long ago."""
+    """Return a running experiment that began long ago."""
     experiment = experiments.start(draft(**changed), started_by)
     Experiment.objects.filter(pk=experiment.pk).update(started_at=timezone.now() - LONG_AGO)
     experiment.refresh_from_db()
@@ -54,7 +54,7 @@ def visitor(number):
 
 
 def answered(experiment, conversation, *, at=None, helpful=None, **changed):
-    """An answer as the chat leaves it for this visitor of the experiment."""
+    """Return an answer as the chat leaves it for this visitor of the experiment."""
     answer = _answer(experiment, conversation, at or timezone.now() - LONG_AGO + timedelta(hours=1), **changed)
     _save([answer], {} if helpful is None else {answer.pk: helpful})
     return answer

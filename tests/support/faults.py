@@ -9,7 +9,7 @@ from ragsite.operations import readiness
 from ragsite.operations.readiness import Remembered
 from tests.support import asking
 
-# In the words of the document: without the embedder, words alone tell whether it answers.
+# The question uses the document's words: without the embedder, words alone decide whether the document answers.
 QUESTION = "How many grams does the MX-9920-W weigh?"
 FAULTS = ["error", "hang", "slow", "garbage", "dies"]
 # QUESTION_SECONDS of these tests: no part may take longer, whatever it does; honest answers come long before.
@@ -23,7 +23,7 @@ def short_times(settings):
 
 
 async def ask(question=QUESTION):
-    """The saved answer and its events. Fails when they take longer than the deadline."""
+    """Return the saved answer and its events. Fails when they take longer than the deadline."""
     started = time.monotonic()
     async with asyncio.timeout(DEADLINE_SECONDS):
         answered = await asking.ask(question)
@@ -36,7 +36,7 @@ def counted(metric, **labels):
 
 
 def checks_with(name):
-    """The readiness checks of the group that has one of this name."""
+    """Return the readiness checks of the group that has one of this name."""
     return next(group.checks for group in readiness.GROUPS if name in group.checks)
 
 

@@ -15,7 +15,7 @@ _REFUSED = re.compile(r"(?<=<!-- refused -->\n).*?(?=<!-- /refused -->)", re.DOT
 
 
 def table():
-    """The formats that are read; those of one label and one view are a row."""
+    """Return the table of formats that are read; formats of one label and one view share a row."""
     rows = {}
     for known in formats.read_formats():
         rows.setdefault((known.label, known.view.value), []).extend(f"`.{name}`" for name in known.extensions)

@@ -9,11 +9,11 @@ import ragsite
 
 
 def fresh_settings(**environment):
-    """What a process reads that starts with these variables. Raises: ImproperlyConfigured."""
+    """Return the settings of a process that starts with these variables. Raises: ImproperlyConfigured."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        # As they are again afterwards.
+        # The patch restores them afterwards.
         patch.setattr(ragsite, "settings", None)
         for module in [name for name in sys.modules if name.startswith("ragsite.settings")]:
             patch.delitem(sys.modules, module)

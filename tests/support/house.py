@@ -1,4 +1,4 @@
-"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints those of a checkout.
+"""Figures of the product's shape: `python -m tests.support.house [FOLDER]` prints the figures of a checkout.
 
 With `--write` it also puts them into the table of `docs/architecture.md`.
 """
@@ -21,7 +21,7 @@ _MODULES_OF_DJANGO = {"__init__", "admin", "apps", "forms", "models", "tasks", "
 
 
 def read_modules(root=ROOT):
-    """The text of each module of the product, migrations left out."""
+    """Return the text of each module of the product, migrations left out."""
     paths = (path for app in APPS for path in sorted((root / app).rglob("*.py")) if "migrations" not in path.parts)
     return {path.relative_to(root): path.read_text() for path in paths}
 
@@ -46,7 +46,7 @@ def repeated_module_names(texts):
 
 
 def importers_of(texts):
-    """The modules of the product that import each module, inside functions and for type checking included."""
+    """Return the modules of the product that import each module, inside functions and for type checking included."""
     homes = {".".join((path.parent if path.stem == "__init__" else path.with_suffix("")).parts): path for path in texts}
     importers = {path: set() for path in texts}
     for path, text in texts.items():
@@ -60,9 +60,9 @@ def importers_of(texts):
 
 
 def modules_of_one_neighbour(importers):
-    """Modules that one other module imports, which stands in the same folder; with that module.
+    """Return modules that only one other module, of the same folder, imports; with that module.
 
-    What a package, the settings or ``apps.py`` and ``urls.py`` of Django import only to register it does not count.
+    Imports by a package, the settings or Django's ``apps.py`` and ``urls.py`` only to register the module do not count.
     """
     found = {}
     for path, known in importers.items():
@@ -74,12 +74,12 @@ def modules_of_one_neighbour(importers):
 
 
 def room_of(path):
-    """The folder directly below its app that a module is in; empty at the root of an app."""
+    """Return the folder directly below its app that a module is in; empty at the root of an app."""
     return "/".join(path.parts[:2]) if len(path.parts) > 2 and not _FOLDERS_OF_DJANGO & set(path.parts) else ""
 
 
 def count(root=ROOT):
-    """The figures of a checkout, by their label in the table of `docs/architecture.md`."""
+    """Return the figures of a checkout, by their label in the table of `docs/architecture.md`."""
     texts = read_modules(root)
     modules = {path for path in texts if path.stem != "__init__"}
     importers = importers_of(texts)
@@ -115,7 +115,7 @@ def _count_lines(pattern, path):
 
 
 def write_table(figures):
-    """Puts the figures into the last column of the table."""
+    """Put the figures into the last column of the table."""
     text = PAGE.read_text()
     for label, figure in figures.items():
         text = re.sub(rf"(?m)^(\| {re.escape(label)} \|[^|\n]*\|)[^|\n]*\|$", rf"\g<1> {figure} |", text)

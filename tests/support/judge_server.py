@@ -1,4 +1,4 @@
-"""A judge over real HTTP: an OpenAI-compatible server that answers DeepEval's questions, and can be told to fail."""
+"""A judge over real HTTP: an OpenAI-compatible server that answers DeepEval's questions, and can be made to fail."""
 
 import json
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.completion_server import CompletionServer, serving_completions
 
 Judged = dict[str, Any]
-# By the name of the form that is asked for; of verdicts, by what they are verdicts on.
+# Keys are the names of forms; verdicts have the name of their subject.
 GOOD = {
     "Truths": {"truths": ["The pump weighs 3450 grams."]},
     "Claims": {"claims": ["The pump weighs 3450 grams.", "The pump is light."]},
@@ -38,7 +38,7 @@ class JudgeServer(CompletionServer):
 
     @property
     def forms(self):
-        """What was asked for, in order."""
+        """The requested forms, in order."""
         return [form_of(request) for request in self.requests]
 
 

@@ -11,7 +11,7 @@ OFFICE = "The office in Ghent opens at nine. On Fridays it closes at four in the
 
 
 def completed_answer(text="The pump weighs 3450 grams [1].", **changed):
-    """An answer to "How heavy is the pump?", with the pump's passage as its source unless told otherwise."""
+    """Return an answer to "How heavy is the pump?", whose source is the pump's passage unless a test passes another."""
     contents = changed.pop("contents", (PUMP,))
     values = {
         "question": "How heavy is the pump?",

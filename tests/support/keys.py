@@ -5,5 +5,5 @@ from ragsite.accounts.keys import issue_key
 
 
 def key_of(user, *scopes, **limits):
-    """What a program sends to act as ``user``; with all scopes unless some are named."""
+    """Return an API key of ``user``; with all scopes unless some are named."""
     return issue_key(user, "test", scopes or tuple(Scope), **limits).secret

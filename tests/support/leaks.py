@@ -1,6 +1,6 @@
-"""A site of people and collections whose rights are known here by a rule of their own: who may see which word.
+"""A site of people and collections with a rule of its own for rights: who may see which word.
 
-Each part of it that somebody may see or not, a collection or a narrowed document, holds words that stand nowhere else.
+Each part with its own readers, a collection or a narrowed document, has words that occur only there.
 """
 
 import random
@@ -56,7 +56,7 @@ class Shelf:
 
 @dataclass(slots=True)
 class World:
-    """``secret`` words are never typed by anybody; ``spoken`` ones are, and ``said`` holds by whom."""
+    """No one types ``secret`` words; ``spoken`` words are typed, and ``said`` has their speakers."""
 
     chance: random.Random
     shelves: list[Shelf]
@@ -68,10 +68,10 @@ class World:
     clients: dict[str, Client]
     tokens: list[str] = field(default_factory=list)
     said: set[tuple[str, str]] = field(default_factory=set)
-    # Who makes the request that is being made up.
+    # This person makes the next request.
     person: str = VISITOR
 
-    # Who may see what, told without the site's own code -----------------------------------------------------------
+    # Rights, computed without the site's own code -----------------------------------------------------------------
 
     def is_staff(self, person):
         return person in PEOPLE and PEOPLE[person][1]
@@ -91,11 +91,11 @@ class World:
         return self.may_read(person, shelf) and (curates or is_named)
 
     def hidden_from(self, person):
-        """The words, secret and spoken, that must not be in a response to this person now."""
+        """Return the words, secret and spoken, that must not be in a response to this person now."""
         words = [(shelf.secret, shelf.spoken) for shelf in self.shelves if not self.may_read(person, shelf)]
         return words if self.may_read_narrowed(person) else [*words, self.narrowed_words]
 
-    # What changes ---------------------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------------------------
 
     def change_a_right(self):
         self.chance.choice([self._move, self._open, self._grant, self._narrow])()
@@ -128,12 +128,12 @@ class World:
         metadata = {} if self.narrowed_to is None else {"groups": sorted(self.narrowed_to)}
         Document.objects.filter(pk=self.narrowed.pk).update(metadata=metadata)
 
-    # What is asked --------------------------------------------------------------------------------------------------
+    # Questions ------------------------------------------------------------------------------------------------------
 
     def question(self, person, collection=""):
-        """One of the questions; now and then with a secret word misspelt, or with a spoken one that the person reads.
+        """Return one of the questions, sometimes with a misspelt secret word, or with a spoken word.
 
-        A spoken word is that of a collection which is searched: an answer rests on it then.
+        The person may read the spoken word's collection, and searches it: an answer then rests on it.
         """
         secret = self.chance.choice(self.secrets)
         match self.chance.randint(0, 5):
@@ -155,14 +155,14 @@ class World:
         return [*(shelf.secret for shelf in self.shelves), self.narrowed_words[0]]
 
     def scope(self):
-        """The short name of a collection, or nothing, for all."""
+        """Return the short name of a collection, or "" for all."""
         return self.chance.choice(["", "", self.slug()])
 
     def slug(self):
         return self.chance.choice([shelf.collection.slug for shelf in self.shelves])
 
     def some(self, model):
-        """The key of one of the model's rows; one that is not there, where there is none."""
+        """Return the key of a random row of the model, or of a missing one if there are none."""
         keys = list(model.objects.order_by("pk").values_list("pk", flat=True))
         return self.chance.choice(keys) if keys else 10**6
 
@@ -179,7 +179,7 @@ class World:
 
 
 def misspelt(word):
-    """The word without one of its letters, near enough to be put right."""
+    """Return the word without one of its letters, near enough to be corrected."""
     return word[:4] + word[5:]
 
 
@@ -200,7 +200,7 @@ def build_world(seed, ingest):
         _build_shelf(name, visibility, words, ingest)
         for name, visibility, words in zip(_SHELVES, _OPEN, _WORDS, strict=True)
     ]
-    # What nobody is asked about, so that the words of the others are rare enough to be searched for.
+    # No question asks about these, so that the other words are rare enough to be searched for.
     for plant in ("rose", "tulip", "daisy", "lily", "fern", "moss", "ivy", "oak", "elm", "ash", "yew", "fir", "box"):
         ingest(shelves[0].collection, f"{plant}.md", f"# Garden: {plant}\n\nThe {plant} grows well with much water.")
     secret, spoken = _NARROWED
@@ -275,7 +275,7 @@ def _build_shelf(name, visibility, words, ingest):
 
 
 def judge(answer):
-    """As if a judge had been asked."""
+    """Store a judgement without a judge."""
     Judgement.objects.get_or_create(answer=answer, judge=Judgement.Judge.OFFLINE)
 
 

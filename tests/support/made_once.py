@@ -1,4 +1,4 @@
-"""What the processes of a parallel run share: the first that needs it makes it, the others copy it."""
+"""Data that the processes of a parallel run share: the first process makes them, the others copy them."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ _FOLDER = "RAGSITE_TESTS_SHARED"
 
 
 def share(folder):
-    """Make ``folder`` that of the run, unless a process that started this one has."""
+    """Make ``folder`` the run's folder, unless a parent process has."""
     os.environ.setdefault(_FOLDER, str(folder))
 
 
@@ -19,7 +19,7 @@ def folder():
 
 
 def made_once(name, make):
-    """The file or folder ``name``, and whether it was this call that made it; others wait meanwhile."""
+    """Return the file or folder ``name``, and whether this call made it; other processes wait meanwhile."""
     path = folder() / name
     with (folder() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -23,7 +23,7 @@ class ModelHub:
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub that the Hugging Face client asks."""
+    """Yield a hub that the Hugging Face client asks."""
     state = ModelHub()
 
     class Request(QuietHandler):

@@ -17,9 +17,9 @@ class ModelServer:
 
     Behind the ``thoughts``, which reasoning models send in a field of their own, comes the text, as a stream or, with
     ``whole``, as one JSON document. A request with one of the ``unknown_parameters`` gets a 400 that names it unless
-    ``tight_lipped``. ``usage`` is counted where it is asked for. To a request that offers functions the first of
-    ``rounds`` is the answer: pieces of calls, one an event, behind the ``preamble``. ``raw`` is sent in place of a
-    stream. ``refuses`` returns what a request is refused for (HTTP 400), or nothing.
+    ``tight_lipped``. ``usage`` is counted where it is asked for. The answer to a request that offers functions is the
+    first of ``rounds``: pieces of calls, one an event, behind the ``preamble``. ``raw`` is sent in place of a stream.
+    ``refuses`` returns the reason for refusing a request (HTTP 400), or none.
     """
 
     pieces: Sequence[str] = ("The pump weighs ", "3450 grams [", "1].")
@@ -47,7 +47,7 @@ class ModelServer:
 
 
 def call_pieces(arguments, *, name="ask_tables", index=0, size=7):
-    """A call as OpenAI streams it: id and name first, then the arguments in pieces."""
+    """Return a call as OpenAI streams it: id and name first, then the arguments in pieces."""
     head = {"index": index, "id": f"call-{index}", "type": "function", "function": {"name": name, "arguments": ""}}
     cuts = range(0, len(arguments), size)
     return [head, *({"index": index, "function": {"arguments": arguments[at : at + size]}} for at in cuts)]

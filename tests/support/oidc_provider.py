@@ -23,8 +23,8 @@ class Provider:
             pass
 
     def authorize(self, url, subject):
-        """What the browser does at the provider's page; returns where it is sent."""
-        # The provider's own answer is wanted, not what stands at the address in it.
+        """Return the address to which the provider's page sends the browser."""
+        # The test needs the provider's own answer, not the page at its address.
         opener = urllib.request.build_opener(_StayHere)
         request = urllib.request.Request(url, f"sub={subject}".encode(), method="POST")
         with opener.open(request, timeout=10) as response:

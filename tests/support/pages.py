@@ -1,15 +1,13 @@
-"""Who opens pages, and what pages say."""
+"""Clients that open pages, and the texts of pages."""
 
 from django.contrib.auth.models import Permission, User
 
 
 def messages(response):
-    """The sentences that Django's admin shows once."""
     return [str(message) for message in response.context["messages"]]
 
 
 def boss():
-    """A superuser, who may see everything."""
     return User.objects.filter(username="boss").first() or User.objects.create_superuser("boss")
 
 

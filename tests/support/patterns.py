@@ -19,8 +19,10 @@ _LOOPED = "looped over"
 
 @dataclass(frozen=True)
 class Place:
-    """A call of the module ``re``: ``source`` is what it says. ``patterns`` is empty where that is not known before it
-    runs; ``method`` is how the pattern is used."""
+    """A call of the module ``re``: ``source`` is its text, and ``method`` is how the pattern is used.
+
+    ``patterns`` is empty if they are not known before it runs.
+    """
 
     path: str
     line: int
@@ -101,7 +103,7 @@ def _value(expression, module):
 
 
 def _method_of(path, tree, call):
-    """How the pattern with the name that it is given is used: "match" when never searched."""
+    """Return how the pattern with this name is used: "match" when never searched."""
     name = next(
         (
             target.id
@@ -129,7 +131,7 @@ def _method_of(path, tree, call):
 
 @cache
 def _uses(path):
-    """How the source uses each name: the method that it calls on it, or ``SEARCHING``."""
+    """Return how the source uses each name: the method that it calls on it, or ``SEARCHING``."""
     nodes = list(ast.walk(_tree(path)))
     called = {
         id(_indexed(node.func.value)): node.func.attr
@@ -147,7 +149,7 @@ def _uses(path):
 
 
 def _is_mapping(tree, name):
-    """Whether the name is given to a dictionary: looping over it gives its keys."""
+    """Return whether the name is given to a dictionary: looping over it gives its keys."""
     return any(
         isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Dict)

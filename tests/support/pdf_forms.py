@@ -9,7 +9,7 @@ FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiE
 
 
 def form(*annotations, catalog=b"", content=LABELS, resources=b"", **objects):
-    """A page of the content with annotations, which are objects from 10 on."""
+    """Return a page of the content with annotations, which are objects from 10 on."""
     first = 10
     numbers = b" ".join(b"%d 0 R" % (first + at) for at in range(len(annotations)))
     return bombs.pdf(

@@ -1,4 +1,4 @@
-"""What a fixture has ingested, kept for the tests after the first: rows are copied back in milliseconds."""
+"""Documents that a fixture has ingested, kept for later tests: rows are copied back in milliseconds."""
 
 import copy
 import functools
@@ -13,10 +13,10 @@ from retrieval.models import Document
 
 
 def remembered(build):
-    """A fixture that fills the tables of documents, and none else, and fills them the same every time.
+    """Return a fixture that fills only the tables of documents, and fills them the same every time.
 
-    It is run once. Afterwards those tables are emptied and filled with what they held then, ids included, the files of
-    the documents are what they were, and the models among its arguments become those of the first time::
+    It is run once. Afterwards those tables are emptied and filled with their first content, ids included, the files of
+    the documents are restored, and the models among its arguments become the first time's models::
 
         @pytest.fixture
         @remembered
@@ -65,7 +65,7 @@ def _tables():
 
 
 def _copy_out():
-    """The tables that hold anything, each in PostgreSQL's binary form."""
+    """Return the tables that have rows, each in PostgreSQL's binary form."""
     connection.ensure_connection()
     held = {}
     with connection.connection.cursor() as cursor:
@@ -88,7 +88,7 @@ def _copy_in(held):
 
 
 def library_of(texts):
-    """The fixture `library`: a collection of these texts, by their sources."""
+    """Return the fixture `library`: a collection of these texts, by their sources."""
 
     @pytest.fixture(name="library")
     @remembered

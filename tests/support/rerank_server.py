@@ -13,7 +13,7 @@ Answer = tuple[int, dict[str, str], Any]
 
 
 def overlap(query, text):
-    """Share of the question's words that the text holds."""
+    """Return the share of the question's words that the text has."""
     words = set(query.lower().split())
     return len(words & set(text.lower().replace(".", " ").split())) / len(words)
 

@@ -70,7 +70,7 @@ def wake_itself(file):
 
 
 def attempts(file, path):
-    """What each attempt to leave came to: the name of its error, or "done"."""
+    """Return the result of each attempt to leave: the name of its error, or "done"."""
 
     def outcome(attempt):
         try:

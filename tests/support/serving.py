@@ -19,8 +19,10 @@ class QuietHandler(BaseHTTPRequestHandler):
         return json.loads(self.read_body())
 
     def send(self, payload: bytes = b"", status: int = 200, drip_seconds: float = 0.0, **headers: str) -> None:
-        """A whole answer, with headers by their names with underscores, whose bytes come ``drip_seconds`` apart. To a
-        request for the headers alone, those; a caller who has left is passed over."""
+        """Send a whole answer; headers have underscores in their names, and bytes come ``drip_seconds`` apart.
+
+        A request for the headers alone gets only these; a caller who has left is ignored.
+        """
         try:
             self.send_response(status)
             for name, value in {"Content_Length": str(len(payload)), **headers}.items():
@@ -41,7 +43,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
-    """The address of a server whose requests are handled so; any free port."""
+    """Yield the address of a server with this handler; any free port."""
     server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -17,7 +17,7 @@ _TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOT
 
 
 def table():
-    """The rows, by section, in the order of the form."""
+    """Return the rows, by section, in the order of the form."""
     defaults = to_json(ProfileSettings())
     rows = ["| Setting | Default | Range | What it does |", "|---|---|---|---|"]
     for section in SECTIONS:

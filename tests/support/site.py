@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def wait_until(condition, seconds=60.0, what="it"):
-    """Raises: AssertionError when ``condition`` does not come true in time."""
+    """Wait until ``condition`` is true. Raises: AssertionError when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"Waited {seconds:g} s for {what}."
@@ -29,7 +29,7 @@ def wait_until(condition, seconds=60.0, what="it"):
 
 
 def database_url():
-    """The test database, in a form that another process can connect with."""
+    """Return the test database, in a form that another process can connect with."""
     return url_of(connection.settings_dict["NAME"])
 
 
@@ -62,7 +62,7 @@ class SiteProcess:
         started = psutil.Process(self.popen.pid).children(recursive=True)
         os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait(10)
-        # Those with groups of their own end with it, a moment later.
+        # Processes with groups of their own end with it, a moment later.
         psutil.wait_procs(started, 10)
 
     def stop(self):
@@ -76,7 +76,7 @@ class SiteProcess:
 
 
 def start_worker(log, concurrency=1, **environment):
-    """A Celery worker with one child or more, as the Procfile starts it."""
+    """Start a Celery worker with one child or more, as the Procfile does."""
     options = ["--loglevel", "INFO", "--concurrency", str(concurrency), "--without-gossip", "--without-mingle"]
     worker = SiteProcess(["celery", "--app", "ragsite", "worker", *options], log, **environment)
     wait_until(lambda: b" ready." in log.read_bytes(), 60, "the worker")
@@ -98,7 +98,7 @@ class Workers:
         return self._started[-1]
 
     def log(self):
-        """The end of what the last one wrote."""
+        """Return the end of the last process's log."""
         return self._started[-1].log.read_text()[-3000:]
 
     def stop(self):
@@ -113,7 +113,7 @@ def empty_queues():
 
 @contextmanager
 def real_queue():
-    """The queue that a worker reads, in the test database, empty."""
+    """Yield the queue that a worker reads, in the test database, empty."""
     previous = app.conf.broker_transport_options
     app.conf.broker_transport_options = {**previous, "conn_string": make_conninfo(**conninfo_to_dict(database_url()))}
     app._pool = app.amqp._producer_pool = None

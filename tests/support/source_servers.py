@@ -25,7 +25,10 @@ class _WsgiRemote(Remote):
     """A WSGI application on loopback."""
 
     def _serve(self, application, read):
-        """The application's address; ``read`` tells by method and path whether a request reads content."""
+        """Serve the application; return its address.
+
+        ``read`` says by method and path whether a request reads content.
+        """
 
         def counting(environment, respond):
             if read(environment["REQUEST_METHOD"], environment["PATH_INFO"]):
@@ -70,7 +73,7 @@ class WebDavRemote(_WsgiRemote, FolderRemote):
 
 @cache
 def _botocore():
-    """One session: each reads the descriptions of its services anew, for a second of the processor's time."""
+    """Return one shared session: each new one parses its services' descriptions, for a second of processor time."""
     import botocore.session
 
     return botocore.session.get_session()
@@ -117,7 +120,6 @@ class S3Remote(_WsgiRemote):
         )
 
     def _ask_for_signatures(self, after):
-        """Of all requests behind so many."""
         from moto import settings
         from moto.core.responses import ActionAuthenticatorMixin
 
@@ -173,7 +175,7 @@ class GitRemote(_WsgiRemote):
 
 
 class FeedRemote(WebServer):
-    """An Atom feed whose entries stand in it whole."""
+    """An Atom feed with the whole text of its entries."""
 
     kind = "feed"
 
@@ -205,7 +207,7 @@ class FeedRemote(WebServer):
 
 
 class _WikiRemote(WebServer):
-    """Pages with a number and a revision, told by parameters, a few at a time."""
+    """Pages with a number and a revision, requested by parameters, a few at a time."""
 
     def __init__(self):
         super().__init__()

@@ -15,10 +15,10 @@ from tests.support.serving import QuietHandler
 
 
 class Remote:
-    """What a source holds: texts by name. ``read`` holds the names of those whose content was sent.
+    """The items of a source: texts by name. ``read`` has the names of those whose content was sent.
 
-    ``options`` are those of a source that reads it, ``wrong_options`` the same with credentials that it refuses; empty
-    where it asks for none.
+    ``options`` are for a source that reads it, ``wrong_options`` the same with credentials that it refuses; empty if it
+    asks for none.
     """
 
     kind = ""
@@ -42,7 +42,7 @@ class Remote:
         """Stop what runs."""
 
     def reads(self):
-        """The names that were read since this was asked the last time."""
+        """Return the names that were read since the last call."""
         read, self.read = self.read, []
         return sorted(read)
 
@@ -57,7 +57,7 @@ def make_source(collection, kind, options, name="Shelf"):
 
 
 def run_once(source, **options):
-    """A run of the source, after its first attempt."""
+    """Return a run of the source, after its first attempt."""
     source.refresh_from_db()
     return sync(request_run(source, **options).pk)
 
@@ -67,7 +67,7 @@ def numbers(run):
 
 
 def names():
-    """The sources of all documents."""
+    """Return the sources of all documents."""
     return sorted(Document.objects.values_list("source", flat=True))
 
 
@@ -97,8 +97,10 @@ class FolderRemote(Remote):
 
 
 class WebServer(Remote):
-    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise. A request for a path of
-    ``failing`` gets its status."""
+    """An HTTP server. ``pages`` are bodies by path; subclasses may answer otherwise.
+
+    A request for a path of ``failing`` gets its status.
+    """
 
     def __init__(self):
         super().__init__()
@@ -169,7 +171,7 @@ class WebsiteRemote(WebServer):
 
 @contextmanager
 def remote_of(kind, folder):
-    """A remote of this kind that runs."""
+    """Yield a remote of this kind that runs."""
     from tests.support import source_servers as servers
 
     remotes = {

@@ -6,7 +6,7 @@ from retrieval.tables.table_reading import plain_cell, read_tables
 
 
 def read_table(source, filename):
-    """The only table of the file."""
+    """Return the only table of the file."""
     (table,) = read_tables(extract(source.encode(), filename))
     return table
 

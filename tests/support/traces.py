@@ -5,7 +5,7 @@ from retrieval.types import AssembledContext, QueryClass, RetrieverWeights
 
 
 def example_trace(**parts):
-    """The trace of a search that found nothing, with these parts."""
+    """Return the trace of a search without results, with these parts."""
     nothing = {
         "question": "What?", "query": "what", "query_class": QueryClass.CONCEPTUAL, "rule": "a word in it",
         "search_method": "adaptive", "profile": "built-in", "weights": RetrieverWeights(vector=0.65, lexical=0.35),
@@ -15,6 +15,6 @@ def example_trace(**parts):
 
 
 def example_draft(sources=(), question="What?"):
-    """The beginning of an answer from these sources."""
+    """Return the beginning of an answer from these sources."""
     context = AssembledContext(tuple(source.block for source in sources), {})
     return AnswerDraft(question, tuple(sources), context, example_trace())

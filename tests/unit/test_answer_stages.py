@@ -11,7 +11,7 @@ from core import tracing
 
 
 def test_a_stage_counts_without_the_stages_within_it(monkeypatch):
-    """Each look at the clock is a second later than the one before."""
+    """Each reading of the clock is a second later than the one before."""
     ticks = count()
     monkeypatch.setattr(time, "thread_time", lambda: float(next(ticks)))
     clock = StageClock()

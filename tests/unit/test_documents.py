@@ -1,4 +1,4 @@
-"""What the documents name exists: pages, headings, files, modules, settings."""
+"""The names in the documents exist: pages, headings, files, modules, settings."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?<![\w./-])[\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.\w+|(?![\w.]))")
 _DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(APPS)})(?:\.(?!(?:add|change|delete|view)_)[A-Za-z_]\w*)+(?![\w/-])")
-# What a running site writes, addresses, media types, and files that a user brings.
+# These are files that a running site writes, addresses, media types, and users' files.
 _NOT_OURS = re.compile(r"^(?:var|DATA_DIR|media|api|application|BAAI|sets|qrels|\.venv|[\w.]*example)/")
 
 
@@ -31,12 +31,12 @@ def _slug(heading):
 
 
 def _exists(path):
-    """Whether a file or a folder of the project has this path, or one that ends with it."""
+    """Return whether a file or a folder of the project has this path, or one that ends with it."""
     return any(f"/{path}" in f"/{file}" if path.endswith("/") else f"/{file}".endswith(f"/{path}") for file in FILES)
 
 
 def _is_defined(name):
-    """Whether a dotted name is a module, or a name that stands in the longest module it begins with."""
+    """Return whether a dotted name is a module, or a name in the longest module it begins with."""
     parts = name.split(".")
     for length in range(len(parts), 1, -1):
         module = ROOT.joinpath(*parts[:length])

@@ -1,7 +1,7 @@
-"""Migrations that a release adds: the release before it goes on working while its processes are replaced one by one.
+"""Migrations that a release adds: the release before it still works while its processes are replaced one by one.
 
-What it writes must still be accepted, and what it reads must still be there. A migration for which that cannot be seen
-here says in `old_code_survives` why it does all the same.
+The new schema must accept the old release's writes, and must have all that it reads. A migration for which this cannot
+be seen here says in `old_code_survives` why it does all the same.
 """
 
 import re
@@ -28,7 +28,7 @@ SQL = re.compile(
 
 
 def doubts(migration):
-    """What the release before might not survive."""
+    """Yield a sentence for each operation that the release before might not survive."""
     if getattr(migration, "old_code_survives", ""):
         return
     made = {each.name.lower() for each in migration.operations if isinstance(each, migrations.CreateModel)}
@@ -53,7 +53,7 @@ def needs_value(field):
 
 
 def keeps_column(migration, operation):
-    """Whether what the database knows of the field stays the same: choices and names are Python's."""
+    """Return whether the field's column stays the same: choices and names are Python's."""
     before = MigrationLoader(None).project_state((migration.app_label, migration.name), at_end=False)
     old = before.models[migration.app_label, operation.model_name_lower].fields[operation.name]
     return in_database(old) == in_database(operation.field)

@@ -3,9 +3,9 @@
 The patterns are found by reading the source: a new one is tried without being named here. One that is composed while
 the product runs has to be given an example in ``COMPOSED``.
 
-Trying all of them takes minutes, and the answer depends on nothing but the pattern, the attacks and Python's version.
-``linear_patterns.txt`` records the ones that passed: others are tried here each time, until
-``python -m tests.unit.test_regular_expressions`` has tried and recorded them.
+Trying all of them takes minutes, and the answer depends only on the pattern, the attacks and Python's version.
+``linear_patterns.txt`` records the ones that passed: others are tried here each time, until ``python -m
+tests.unit.test_regular_expressions`` has tried and recorded them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     ),
     "evaluation/sets/resolution.py: re.finditer('\\\\s++'.join(map(re.escape, words)), text)": (r"The\s++pump",),
 }
-# Made while their module is imported, where the collected patterns hold them.
+# These are compiled while their module is imported, and the collected patterns contain them.
 LOOPED = {
     "retrieval/documents/extraction/html.py: re.compile(f\"(?:^|[\\\\s_-])(?:{'|'.join(names.split())})"
     '(?=$|[\\\\s\\\\d_-])", re.I)',
@@ -78,7 +78,7 @@ CHARACTERS = 10_000
 MANY_CHARACTERS = 100_000
 # A pattern is looked at again from here on: wall time, which other work on the machine makes longer, never shorter.
 SCREENED_SECONDS_A_CHARACTER = 1e-6
-# What is faster at 10 kB is no danger: at 100 kB a quadratic pattern takes a hundred times as long.
+# A pattern that is faster at 10 kB is no danger: at 100 kB a quadratic pattern takes a hundred times as long.
 SLOW_SECONDS_A_CHARACTER = 5e-6
 # Four times as much text takes four times as long in linear time, sixteen times as long in quadratic time.
 GROWN = 4
@@ -91,7 +91,7 @@ class _TookTooLong(BaseException):
 
 @contextmanager
 def _stopped_after(seconds: float) -> Iterator[None]:
-    """Ends the work after so much time of the processor: an exponential pattern would never end."""
+    """End the work after this processor time: an exponential pattern would never end."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise _TookTooLong
@@ -117,7 +117,7 @@ def _seconds(pattern: Pattern, method: str, text: str) -> float:
 
 
 def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARACTERS) -> str:
-    """The text on which the pattern takes longer than linear time; empty when there is none."""
+    """Return the text on which the pattern takes longer than linear time; empty when there is none."""
     screened = min(seen_characters, SCREENED_CHARACTERS)
     slowest = (0.0, Attack("", "a", ""))
     for attack in attacks(pattern):
@@ -144,7 +144,10 @@ def _slow_text(pattern: Pattern, method: str, seen_characters: int = MANY_CHARAC
 
 
 def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> bool:
-    """Whether it is slow, and slower still on more text, each of two times: other work on the machine slows one."""
+    """Return whether it is slow, and slower still on more text.
+
+    Each time is the least of two, because other work on the machine slows one.
+    """
     limit = SLOW_SECONDS_A_CHARACTER * characters
     took = _least_seconds(pattern, method, attack.text(characters), limit, 20 * limit)
     if took < limit:
@@ -156,7 +159,7 @@ def _is_slow(pattern: Pattern, method: str, attack: Attack, characters: int) -> 
 
 
 def _least_seconds(pattern: Pattern, method: str, text: str, enough: float, stop: float) -> float:
-    """The least of two times of the processor, each at most ``stop``; the first below ``enough`` ends it."""
+    """Return the least of two times of the processor, each at most ``stop``; the first below ``enough`` ends it."""
     least = stop
     for _attempt in range(2):
         try:
@@ -206,7 +209,7 @@ def _key(pattern: Pattern, method: str, seen_characters: int) -> str:
 
 
 def _try_patterns(area: str, known: Collection[str]) -> tuple[set[str], dict[str, str]]:
-    """The keys of the patterns of an area, and those that are slow with a text that shows it."""
+    """Return the keys of the patterns of an area, and those that are slow with a text that shows it."""
     slow = {}
     tried = set()
     for place in places():

@@ -24,7 +24,7 @@ def _provider():
 
 @pytest.fixture
 def provider(_provider, settings):
-    """A provider that the site signs in with."""
+    """Return a provider that the site signs in with."""
     app = {
         "provider_id": "sso",
         "name": "Example SSO",

@@ -154,7 +154,7 @@ def test_an_account_that_exists_is_not_told(client, by_domain, reader):
 
 @pytest.fixture
 def invited(settings, administrator):
-    """The path of an invitation's link."""
+    """Return the path of an invitation's link."""
     settings.SIGN_UP = "invitation"
     hashed = digest_of("token")
     invitation = Invitation.objects.create(email="guest@example.com", token_hash=hashed, created_by=administrator)

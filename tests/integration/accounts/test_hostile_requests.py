@@ -1,4 +1,4 @@
-"""What strangers send to the pages of accounts: refused on a page, never with an error of the server."""
+"""Hostile requests to the pages of accounts: refused on a page, never with a server error."""
 
 import pytest
 from django.test import Client

@@ -1,6 +1,6 @@
-"""SAML against an identity provider of the test's own, which signs with xmlsec. Skipped without python3-saml:
+"""SAML against an identity provider of the test's own, which signs with xmlsec.
 
-pip install -r requirements-saml.txt
+Skipped without python3-saml: `pip install -r requirements-saml.txt`.
 """
 
 import base64

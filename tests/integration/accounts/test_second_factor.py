@@ -17,7 +17,7 @@ from tests.integration.accounts.conftest import PASSWORD, is_signed_in
 
 
 def code_of(secret):
-    # Of the present step, with one before and one behind: it still holds when the next step begins.
+    # The code of the present step is still valid when the next step begins.
     _before, now, _next = yield_hotp_counters_from_time()
     return str(format_hotp_value(hotp_value(secret, now)))
 

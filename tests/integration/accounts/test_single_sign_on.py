@@ -97,7 +97,7 @@ def test_the_last_administrator_with_a_password_keeps_the_rights(client, provide
     administrator.refresh_from_db()
     assert (administrator.is_superuser, administrator.is_staff, administrator.is_active) == (True, True, True)
     assert administrator.check_password(PASSWORD)
-    # With a second one the claims count again.
+    # The claims count again once there is a second superuser.
     User.objects.create_superuser("second", password=PASSWORD)
     sign_in_at(Client(), "boss")
     administrator.refresh_from_db()
@@ -113,7 +113,7 @@ def test_superusers_without_a_password_do_not_count_as_local_administrators(admi
 
 
 def test_a_username_is_never_an_address(client, provider, sign_in_at):
-    """Entra sends one. It could be the address of another account, which signs in with it."""
+    """Entra sends an address as username. It could belong to another account, which signs in with it."""
     User.objects.create_user("bob", "bob@example.org", PASSWORD)
     provider.knows("eve", preferred_username="bob@example.org", email_verified=False)
     assert sign_in_at(client, "eve").status_code == 302
@@ -180,7 +180,7 @@ def test_an_inactive_account_stays_outside(client, provider, sign_in_at):
 
 
 def test_nothing_but_signing_in_is_begun_by_a_link(client, provider, sign_in_at, administrator, caplog):
-    """Another site could lead an administrator through it, and have its own account at the provider joined."""
+    """Another site could lead an administrator through such a link, and so join its own account at the provider."""
     client.force_login(administrator)
     provider.knows("mallory")
     assert refused(sign_in_at(client, "mallory", process="connect"), caplog, "only signing in")
@@ -225,7 +225,7 @@ def test_an_account_of_the_provider_gets_no_password_here(client, provider, sign
 
 
 def test_a_passkey_signs_in_nobody_whom_the_provider_signs_in(client, provider, sign_in_at, settings, administrator):
-    """It would go on working after the provider has removed the person."""
+    """A passkey would still work after the provider has removed the person."""
 
     def is_let_in(user):
         login = {"email_verification": "none", "signal_kwargs": None, "email": None, "signup": False}

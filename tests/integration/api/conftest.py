@@ -28,7 +28,7 @@ def handbook(collection, ingest):
 
 @pytest.fixture
 def api():
-    """A program that has no account and keeps no cookies."""
+    """Yield the client of a program that has no account and keeps no cookies."""
     client = APIClient(raise_request_exception=False)
     yield client
     client.cookies.clear()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def begun():
-    """A question asked by a program that keeps no cookies."""
+    """Return a question asked by a program that keeps no cookies."""
     from django.contrib.auth.models import AnonymousUser
 
     return asking.begin(QUESTION, user=AnonymousUser(), visitor="")

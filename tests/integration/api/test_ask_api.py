@@ -30,7 +30,7 @@ def rate(client, answer_id, body):
 
 @pytest.fixture
 def visitor():
-    """A browser without an account, and another one."""
+    """Return the client of a browser without an account, and another one."""
 
     def browser():
         client = APIClient(raise_request_exception=False)

@@ -28,7 +28,7 @@ def complete(client, **fields):
 
 
 def told(response):
-    """The refusal, which has OpenAI's form and nothing else."""
+    """Return the refusal, which must be in OpenAI's form."""
     body = response.json()
     assert list(body) == ["error"]
     assert set(body["error"]) == {"message", "type", "param", "code"}
@@ -53,7 +53,7 @@ def answered(monkeypatch):
 
 
 async def stream(**fields):
-    """The chunks of a completion, read whole, and its end."""
+    """Return the chunks of a completion, read whole, and its end."""
     response = await complete(AsyncClient(), stream=True, **fields)
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/event-stream")

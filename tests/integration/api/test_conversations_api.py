@@ -19,7 +19,7 @@ def url(conversation):
 
 
 def conversation(*questions, **fields):
-    """A conversation whose answers are the questions in capitals."""
+    """Return a conversation whose answers are the questions in capitals."""
     made = Conversation.objects.create(title=questions[0], **fields)
     for question in questions:
         Answer.objects.create(
@@ -42,7 +42,7 @@ def reader_api(reader):
 
 @pytest.fixture
 def browser():
-    """A browser without an account, that has asked before under this name."""
+    """Return a browser without an account, that has asked before under this name."""
 
     def browse(name):
         client = APIClient(raise_request_exception=False)

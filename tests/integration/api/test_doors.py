@@ -1,4 +1,4 @@
-"""What every door of the site does alike: the API, OpenAI's protocol, and the Model Context Protocol."""
+"""Behaviour that the API, OpenAI's protocol and the Model Context Protocol share."""
 
 import pytest
 from django.contrib.auth.models import User

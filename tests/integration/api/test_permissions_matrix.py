@@ -15,7 +15,7 @@ from tests.support.addresses import addresses
 
 pytestmark = pytest.mark.django_db
 
-# Who asked is "asker"; the two of staff have not asked.
+# "asker" asked the question; the two staff accounts did not.
 CALLERS = ["anonymous", "other", "staff without", "staff with", "superuser", "asker"]
 ALL_PERMISSIONS = [
     *("view_document", "add_document", "delete_document", "add_collection", "view_answer", "change_answer")

@@ -1,4 +1,4 @@
-"""The schema tells the truth: what the API really answers is what the schema says, refusals included."""
+"""The API's real answers, refusals included, match the schema."""
 
 import json
 import re
@@ -17,7 +17,7 @@ REFUSALS = {"400", "401", "403", "404", "405", "429", "503"}
 
 @cache
 def described():
-    """What the site says of its API. To make it takes longer than most of these tests."""
+    """Return the site's schema. Making it takes longer than most of these tests."""
     return APIClient().get("/api/schema/?format=json").json()
 
 
@@ -37,7 +37,7 @@ def answer(staff):
 
 
 def assert_told(schema, path, response):
-    """The response's status, media type and body are among those that the schema names for its operation."""
+    """Assert that the schema lists the response's status, media type and body for its operation."""
     method = response.request["REQUEST_METHOD"].lower()
     operations = schema["paths"][path]
     # An operation that is refused for its method has the refusals of the others.

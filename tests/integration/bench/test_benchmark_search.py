@@ -57,7 +57,7 @@ def test_search_is_timed_on_a_corpus_that_is_kept_when_asked_for(collection, ing
     kept = set(made.chunks.values_list("pk", flat=True))
     assert run_json("--chunks", 90, "--queries", 1, "--keep")["build_seconds"] is None
     assert set(made.chunks.values_list("pk", flat=True)) == kept
-    # A damaged one is not taken for whole, and without `--keep` nothing is left.
+    # A damaged collection is not used again, and without `--keep` none is left.
     made.chunks.first().delete()
     shown = run("--chunks", 90, "--queries", 1)
     assert shown.startswith("90 passages, 1 questions, each matching ")

@@ -1,4 +1,4 @@
-"""The readers of the benchmark of open streams, on a model that writes slowly. What it prints is not tested."""
+"""The readers of the benchmark of open streams, on a model that writes slowly. Its output is not tested."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Measuring whole answers, on a small set whose figures can be told beforehand."""
+"""Measuring whole answers, on a small set with predictable figures."""
 
 import io
 import json
@@ -18,7 +18,7 @@ CORPUS = {
     "parking": ("Parking", "The car park behind the building closes at eight in the evening."),
     "pay": ("Pay", "Salaries are transferred to the bank on the 28th of each month."),
 }
-# The last one's answer is not in the corpus: it is answered, and what it cites does not hold the answer.
+# The last question's answer is not in the corpus: it is answered, and its citation lacks the answer.
 QUERIES = {
     "q1": ("How many days of paid holiday does an employee have?", "holidays", ["25 days"]),
     "q2": ("When does the car park behind the building close?", "parking", ["at eight in the evening"]),

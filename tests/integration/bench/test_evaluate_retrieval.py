@@ -153,7 +153,6 @@ def test_an_interrupted_load_leaves_nothing_that_could_be_taken_for_whole(folder
 
 
 def test_search_finds_the_same_as_after_ordinary_ingestion(folder, ingest):
-    """Bulk loading is a shortcut of the pipeline, not another search engine."""
     evaluate(folder, "--methods", "lexical")
     loaded = Collection.objects.get(slug="beir-tiny_set")
     ordinary = Collection.objects.create(slug="ordinary", name="Ordinary")

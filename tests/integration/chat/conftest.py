@@ -11,7 +11,7 @@ library = library_of({"pump.md": PUMP})
 
 @pytest.fixture
 def gated(monkeypatch):
-    """The language model of all answers."""
+    """Replace the language model of all answers."""
     generator = Gated()
     monkeypatch.setattr(writers, "generator", lambda _name: generator)
     return generator
@@ -29,5 +29,4 @@ def owner(db):
 
 @pytest.fixture
 def mine(owner):
-    """The browser of ``owner``."""
     return client_of(owner)

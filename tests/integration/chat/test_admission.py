@@ -1,4 +1,4 @@
-"""Answers that wait for their turn, among those of this process and those of all; and the deadline of a question."""
+"""Answers that wait in the queues of a process and of all processes; and the deadline of a question."""
 
 import asyncio
 import threading
@@ -75,7 +75,7 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(library, gat
     await until(lambda: second.places == [1] and third.places == [2])
     assert (await second.status(), await third.status()) == (Answer.Status.PENDING, Answer.Status.PENDING)
     assert ADMISSION.counts() == (1, 2)
-    # Who comes back has kept the place.
+    # A caller who comes back keeps the place.
     second.task.cancel()
     again = Reader(second.answer)
     await until(lambda: again.places == [1])
@@ -108,7 +108,7 @@ async def test_an_answer_that_serves_again_does_not_wait(library, gated, setting
 
 
 def test_an_address_that_floods_the_site_is_refused_and_another_is_answered(library, settings):
-    """Of 4 + 4 places one caller has a quarter of each; an IPv6 network is one caller."""
+    """One caller has a quarter of 4 + 4 places; an IPv6 network is one caller."""
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING = 4, 4
     for number in range(2):
         asking.begin(QUESTION, user=AnonymousUser(), visitor="", caller=network_of(f"2001:db8:1:2::{number}"))

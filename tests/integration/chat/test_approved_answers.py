@@ -1,4 +1,4 @@
-"""An approved answer comes first for its question and for questions like it, as long as its passages stand."""
+"""An approved answer comes first for its question and for questions like it, until one of its passages changes."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""How many questions a day a person, or each member of a group, may ask."""
+"""The number of questions a day that a person, or each member of a group, may ask."""
 
 from datetime import timedelta
 
@@ -50,7 +50,7 @@ def test_a_persons_own_budget_counts_before_the_groups_and_those_before_everybod
         QuestionBudget.objects.create(group=group, questions_a_day=limit)
     assert questions_of(reader).limit == 20
     own = QuestionBudget.objects.create(user=reader, tokens_a_day=0)
-    # What is empty in one's own leaves that of the groups.
+    # Empty fields of a user's budget fall back to the groups' budget.
     assert (questions_of(reader).limit, budgets.budget_of(reader).tokens.limit) == (20, 0)
     assert not budgets.may_use_model(reader)
     own.questions_a_day = 1
@@ -71,7 +71,7 @@ def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
     with pytest.raises(BudgetSpent) as refused:
         ask(reader)
     assert 0 < refused.value.retry_after_seconds <= 25 * 3600
-    # Who deletes what they asked has asked it all the same.
+    # Deleting conversations does not reset the count.
     Conversation.objects.all().delete()
     with pytest.raises(BudgetSpent):
         ask(reader)

@@ -65,7 +65,7 @@ def test_a_section_is_quoted_and_its_nearest_place_is_marked(workshop):
     (cited,) = completed.citations
     assert cited.quote == completed.text[cited.marked_start : cited.marked_end] == sentence
     assert completed.text[cited.marker_start : cited.marker_end] == f"[{cited.marker}]"
-    # It is quoted word for word: there is nothing to check.
+    # The answer is quoted word for word, so no statement is checked.
     assert (cited.verbatim, completed.statements) == (True, ())
 
 
@@ -77,8 +77,6 @@ def test_a_procedure_is_whole_and_front_matter_is_no_answer(workshop):
 
 
 def test_rows_that_a_question_names_are_shown_without_a_claim(workshop):
-    """A wish is left over, so nothing is computed; rows behind the first passage are shown as well, each with its
-    source."""
     draft, completed = ask("Which is nicer in price_eur and weight_g, MX-9920-W or GV-200?", workshop)
     assert not completed.refused
     assert "where sku = MX-9920-W / GV-200 (2 of 5):" in completed.text

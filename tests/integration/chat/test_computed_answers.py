@@ -1,4 +1,4 @@
-"""What was computed over a table, as the API says it, and as it is saved."""
+"""Computed answers over tables, in the API's response and in the database."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the debug panel tells of a real answer, and whom it tells it."""
+"""The debug panel of a real answer, and the users who may see it."""
 
 import io
 import re
@@ -103,7 +103,7 @@ def test_a_visitor_reads_no_error_and_no_passage_that_was_closed(library, staff,
     Chunk.objects.filter(document__source="pump.md").update(content="A secret that was added later.")
     Collection.objects.update(visibility="staff")
     assert "secret" in client_of(staff).get(path).content.decode()
-    # Whoever may not read the sources any more does not see how they were found either.
+    # A user who may not read the sources any more does not see how they were found either.
     assert client_of(visitor="browser-1").get(path).status_code == 404
     Answer.objects.filter(pk=answer.pk).update(sources=[], alternatives=[], source_collections=[], source_documents=[])
     closed = client_of(visitor="browser-1").get(path).content.decode()
@@ -238,7 +238,7 @@ def test_slides_are_called_what_they_are(collection, ingest, staff):
     answer = answered(QUESTION)
     reader, client = client_of(visitor="browser-1"), client_of(staff)
     assert "Pumps · slide\u00a02" in reader.get(f"/c/{answer.conversation_id}/").content.decode()
-    # The passage holds both slides, and begins on the first one.
+    # The passage spans both slides, and begins on the first one.
     assert "<span>slide\u00a01</span>" in client.get(f"/answers/{answer.pk}/debug/").content.decode()
     citation = answer.citations.get()
     body = {"query": "weight of the MX-9920-W", "top_k": 1}

@@ -1,4 +1,4 @@
-"""What askers say of answers, by the page's form."""
+"""Askers' feedback on answers, by the page's form."""
 
 import json
 

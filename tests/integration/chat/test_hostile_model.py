@@ -1,4 +1,4 @@
-"""What a model streams cannot hold up the process: others are answered while it writes."""
+"""A model's stream cannot block the process: others are answered while it writes."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# What the thread of all streams may work between two answers to others. Quadratic patterns took minutes.
+# The thread of all streams may work this long between two answers to others. Quadratic patterns took minutes.
 LONGEST_HOLD_SECONDS = 2.0
 ANSWER_TOKENS = 3000
 SAID = "The zeppelin weighs 215 tonnes [1]"
@@ -31,7 +31,7 @@ def model(model, settings):
 
 
 async def _longest_hold(done):
-    """The most time of the processor that this thread has spent between two answers of /healthz."""
+    """Return the most time of the processor that this thread has spent between two answers of /healthz."""
     longest, client = 0.0, AsyncClient()
     while not done.is_set():
         begun = time.thread_time()
@@ -43,7 +43,7 @@ async def _longest_hold(done):
 
 
 async def ask():
-    """The answer, the page's stream of it, and how long another reader had to wait meanwhile."""
+    """Return the answer, the page's stream of it, and how long another reader had to wait meanwhile."""
     asker = await User.objects.acreate_user("asker")
     begun = await sync_to_async(asking.begin)("What does the zeppelin weigh?", user=asker, visitor="")
     client, done = AsyncClient(), asyncio.Event()
@@ -73,7 +73,7 @@ async def test_readers_are_answered_while_a_model_writes_what_takes_long_to_read
 
 
 async def test_an_answer_without_an_end_is_cut_off_and_the_reader_is_told(library, model):
-    # More than the buffers of a connection hold, so that the server notices that nobody reads on.
+    # The text exceeds the buffers of a connection, so that the server notices that no client reads.
     model.pieces = [SAID, *(" ".join(f"more{number}x{at}" for at in range(1000)) for number in range(2000))]
     answer, _, _ = await ask()
     assert len(answer.text) <= CHARACTERS_PER_TOKEN * ANSWER_TOKENS

@@ -30,7 +30,7 @@ library = library_of({"pump.md": PUMP})
 
 @pytest.fixture
 def small(model, settings):
-    """The built-in model, from the settings."""
+    """Return the built-in model, from the settings."""
     settings.OPENAI_MODEL, settings.OPENAI_API_KEY = "small", "key-of-small"
     model.pieces = ["It may carry glycol [1]."]
     return model
@@ -38,7 +38,7 @@ def small(model, settings):
 
 @pytest.fixture
 def large(small, settings):
-    """A server beside it; :func:`add` makes a model of it."""
+    """Return a server beside the built-in model; :func:`add` makes a model of it."""
     settings.SOURCE_PRIVATE_HOSTS = ["127.0.0.1"]
     with model_server() as server:
         server.pieces = ["Glycol may be carried by the pump [1]."]
@@ -67,7 +67,7 @@ def test_the_chosen_model_writes_is_saved_and_counted_with_its_prices(library, l
     assert float(QuestionCount.objects.get(user=user).cost) == 0.003
     (request,) = large.requests
     assert (request["model"], large.headers[0]["Authorization"]) == ("org/large-v2", "Bearer key-of-large")
-    # Nobody chose: the built-in one, and no answer of another model serves.
+    # No model is chosen: the built-in one answers, and the cache serves no answer of another model.
     answer = ask(user)
     assert (answer.generator, answer.model, answer.repeats) == ("small", "", None)
     assert len(large.requests) == 1
@@ -98,7 +98,7 @@ def test_the_default_row_writes_for_those_who_may_choose_it(library, large, sett
     other.is_enabled = False
     other.save()
     assert writers.writer_for(editor) == "small"
-    # Without a model that the reader may choose the documents are quoted.
+    # The documents are quoted if the reader may choose no model.
     settings.OPENAI_BASE_URL = ""
     asked_before = len(large.requests)
     assert (ask().generator, len(large.requests)) == ("extractive", asked_before)
@@ -120,7 +120,7 @@ def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(library,
 
 @pytest.fixture
 def closed(library, large):
-    """A model for editors alone."""
+    """Return a model for editors alone."""
     return add(large, Group.objects.create(name="Editors"))
 
 
@@ -210,7 +210,7 @@ def test_the_key_is_encrypted_never_shown_and_goes_to_no_other_address(admin_cli
 
 
 def test_an_address_is_checked_again_when_it_is_connected_to(admin_client, library, large, settings):
-    """A name may mean another machine by then."""
+    """The name may resolve to another machine by then."""
     row = add(large)
     assert ask(model="large").generator == "large"
     settings.SOURCE_PRIVATE_HOSTS = []

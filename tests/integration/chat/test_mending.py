@@ -47,7 +47,7 @@ def ask(question=QUESTION):
 
 @pytest.fixture
 def page(document):
-    """The page of a question that the documents do not answer."""
+    """Return the address of the page for a question that the documents do not answer."""
     asked = ask()
     assert asked["refused"]
     return reverse("admin:chat_answer_mend", args=[asked["answer_id"]])
@@ -58,7 +58,7 @@ def passage(document):
 
 
 def offered(document, html):
-    """The value under which the page offers the document's passage."""
+    """Return the value under which the page offers the document's passage."""
     return next(part for part in html.split('"') if part.endswith(f":{passage(document).pk}"))
 
 
@@ -120,7 +120,7 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     text = f"# Rules\n\n## {QUESTION}\n\nYou may stay at home for a fortnight, and no longer than **twelve** days."
     added = ingest(document.collection, "rules.md", text)
     shown = admin.post(page, {"action": "ask"}).content.decode()
-    assert "<strong>twelve</strong>" in shown  # As readers see it, not as Markdown.
+    assert "<strong>twelve</strong>" in shown  # rendered, not as Markdown
     assert f'name="passage" value="{passage(added).pk}"' in shown
     admin.post(page, {"action": "give", "passage": passage(added).pk})
     assert unanswered(scope_of({}, User.objects.create_superuser("root")))[0] == []

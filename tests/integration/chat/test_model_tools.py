@@ -33,7 +33,7 @@ HX-2200,Hand pump,pump,1640,96.00
 BV-100,Ball valve,valve,210,12.40
 GV-200,Gate valve,valve,640,48.00
 """
-# So many rows that the sources do not hold them all.
+# The table has more rows than the sources can contain.
 PARTS += "".join(f"MX-{number},Heating pump {number},pump,{number},{number}.50\n" for number in range(3000, 3040))
 QUESTION = "May the MX-9920-W carry glycol?"
 HEAVY = '{"question": "How heavy is the GV-200?"}'
@@ -56,7 +56,7 @@ def model(db, model):
 
 
 class Cites(list[str]):
-    """The model's last words, with the marker that it was last told of."""
+    """The model's last words, with the last marker that it was given."""
 
     def __init__(self, model, text):
         super().__init__()
@@ -69,7 +69,7 @@ class Cites(list[str]):
 
 
 def told(model):
-    """What the model was told of its calls."""
+    """Return the results of the model's calls."""
     return [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "tool"]
 
 
@@ -126,7 +126,7 @@ async def test_the_debug_panel_tells_what_the_model_asked_and_to_whom_it_may(par
     assert "How heavy is the GV-200?" in page
     assert "640 g" in page
     assert "nothing was computed" in page
-    # Who may not read the table is not told what was computed over it.
+    # A user who may not read the table does not get a result computed over it.
     await Document.objects.filter(pk=parts.pk).aupdate(metadata={"groups": ["staff-only"]})
     panel = await sync_to_async(panel_of)(answer, AnonymousUser())
     assert [call.told for call in panel.trace.prompt.calls][0] == ""

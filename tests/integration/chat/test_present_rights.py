@@ -1,4 +1,4 @@
-"""What somebody may read now decides what is shown of old answers, and of one that is being written."""
+"""A user's present rights decide which parts of old and of unfinished answers are shown."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ SENTENCE = "This answer came from documents that you may no longer read."
 
 
 def answered(conversation, document, question="How heavy?", **others):
-    """As it is saved: with its sources, citation, events and trace."""
+    """Return an answer as it is saved: with its sources, citation, events and trace."""
     known = {"attempts": 1, "search_method": "lexical", "source_collections": [document.collection_id]}
     answer = saved_answer(conversation, question, document, **known | others)
     searched = {"sources": answer.sources, "degraded": [], "search_method": "lexical"}
@@ -219,7 +219,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monk
                         await User.objects.aupdate(password="another")
     assert [event.name for event in events if event.name != "ping"] == ["searched", "token", "failed"]
     assert events[-1].payload == {"message": SENTENCE, "withheld": True}
-    # A reader who comes back gets nothing either, from this process or from another.
+    # A reader who comes back gets no text either, from this process or from another.
     following = readers.follow(begun.pk, owner, "1-1", session_key=session_key)
     assert [event.name async for event in following] == ["failed"]
     await streams.stop(begun.pk)
@@ -282,7 +282,7 @@ def test_nobody_but_the_asker_rates_an_answer(answer, document, mine):
     for name, client in {**strangers(), "superuser": boss}.items():
         assert rate(client, answer, helpful=False) == 404, name
         assert client.post(f"/answers/{answer.pk}/feedback/", {"verdict": "no"}).status_code == 404, name
-    # That of a program without an account is rated by no account.
+    # No account rates the answer of a program without an account.
     nobodys = answered(Conversation.objects.create(), document)
     assert rate(Client(), nobodys, helpful=True) == 201
     assert rate(boss, nobodys, helpful=False) == 404

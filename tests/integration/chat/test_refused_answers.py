@@ -30,7 +30,7 @@ library = library_of({"passwords.md": PASSWORDS})
 
 @pytest.fixture
 def outcome(monkeypatch):
-    """Makes every answer one of this shape."""
+    """Give every answer this shape."""
     whole = pipeline.answer
 
     def shape_with(shape):
@@ -151,7 +151,7 @@ def test_what_is_quoted_is_said_to_be(library, mine, owner):
 
 @pytest.fixture
 def refused_beside_a_secret(owner, library, ingest):
-    """A refusal whose near place lies in another collection than its source."""
+    """Return a refusal whose near place lies in another collection than its source."""
     secret = ingest(Collection.objects.create(slug="other", name="Other"), "codes.md", "# Codes\n\nThe code is 4711.\n")
     conversation = Conversation.objects.create(owner=owner, title="Codes")
     sheet = Document.objects.get(collection=library)

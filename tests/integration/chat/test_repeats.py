@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The questions that were searched."""
+    """Return the questions that were searched."""
     asked = []
     whole = pipeline.find_sources
 
@@ -163,7 +163,7 @@ def test_the_key_holds_what_the_answer_depends_on(library, settings, monkeypatch
     keys = [
         answer_cache.build_key("How heavy?", filters),
         answer_cache.build_key("How high?", filters),
-        # Capitals tell codes and names apart.
+        # Capitals distinguish codes from names.
         answer_cache.build_key("how heavy?", filters),
         answer_cache.build_key("How heavy?", filters, method="rrf"),
         answer_cache.build_key("How heavy?", SearchFilters(collections=(library.pk,), languages=("en",))),

@@ -1,4 +1,4 @@
-"""What a question searches, changed within a conversation, and questions that are edited into a branch."""
+"""The scope of a question, changed within a conversation, and questions that are edited into a branch."""
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -46,7 +46,7 @@ def test_later_questions_search_the_collection_that_was_chosen_last(library):
     assert (found(moved), found(follow_up)) == ({"Old pump"}, {"Old pump"})
     assert "Old pump" not in found(first)
     assert {"Old pump", "New pump"} <= found(everywhere)
-    # What was searched stays with each answer.
+    # Each answer keeps the scope that was searched.
     assert [answer.collection and answer.collection.slug for answer in first.conversation.answers.all()] == [
         "library",
         "archive",
@@ -67,7 +67,7 @@ def test_a_document_alone_is_searched_until_that_is_taken_back(library, browser)
     page = browser.get(f"/c/{refused.conversation_id}/").content.decode()
     assert "Only “Valve”" in page
     assert found(answered("How heavy is it?", conversation_id=refused.conversation_id)) == {"Valve"}
-    # Without the box of the document, the form names the collection alone.
+    # If the document's box is off, the form names the collection alone.
     browser.post(
         "/ask/", {"question": "How heavy is the pump?", "conversation": refused.conversation_id, "collection": ""}
     )
@@ -107,7 +107,7 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(libr
     assert f'href="/c/{first.conversation_id}/#answer-{second.pk}"' in page
     assert first.question in page
     assert third.question not in page.partition('id="turns"')[2]
-    assert page.count('name="edits"') == 1  # What came before is there to read.
+    assert page.count('name="edits"') == 1  # Earlier answers are there to read.
     assert first.conversation.answers.count() == 3
     # A branch of the branch remembers both.
     later = answered("and in pounds?", conversation_id=branched.conversation_id)

@@ -1,4 +1,4 @@
-"""Who may read what of a shared conversation."""
+"""Parts of a shared conversation that each reader may read."""
 
 import uuid
 
@@ -71,7 +71,7 @@ def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(conver
     assert page.count(WITHHELD) == 1
     staff = User.objects.create_user("staff", is_staff=True)
     assert "says mixed" in client_of(staff).get(link).content.decode()
-    # Whose rights are no longer known.
+    # The document's rights are lost with it.
     document.delete()
     assert Client().get(link).content.decode().count(WITHHELD) == 2
     bare = Answer.objects.create(conversation=conversation, question="x", status=Answer.Status.COMPLETED)
@@ -121,7 +121,7 @@ def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation, se
 
 
 def withheld(*conversations):
-    """The questions whose answers a stranger does not see."""
+    """Return the questions whose answers a stranger does not see."""
     answers = [answer for conversation in conversations for answer in conversation.answers.all()]
     hidden = sharing.withheld_from(None, answers)
     return [answer.question for answer in answers if answer.pk in hidden]
@@ -163,7 +163,7 @@ def test_later_questions_are_read_only_where_that_was_chosen(conversation, docum
     page = reader.get(link).content.decode()
     assert "says later" in page
     assert "first" not in page
-    # Neither the title, which is that of the whole.
+    # The title is not shown either, because it belongs to the whole conversation.
     assert "Weights" not in page
     later.delete()
     assert reader.get(link).status_code == 404

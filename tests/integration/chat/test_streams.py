@@ -48,7 +48,7 @@ def slow(monkeypatch):
 
 @pytest.fixture
 def answer(library):
-    """A question that nobody has begun to answer."""
+    """Return a question whose answer has not begun."""
     return begin()
 
 
@@ -95,7 +95,7 @@ async def test_events_come_in_order_and_are_saved(answer):
 async def test_a_reader_in_another_process_reads_from_the_database(answer, slow, monkeypatch):
     here = asyncio.create_task(collect(answer))
     await begun(answer)
-    run = writing.RUNS.pop(answer.pk)  # another process does not know the run
+    run = writing.RUNS.pop(answer.pk)  # as in another process
     assert told(await collect(answer)) == told(await here) == told(run.events)
     assert SlowGenerator.calls == 1
 
@@ -138,14 +138,14 @@ async def test_what_a_killed_process_left_is_begun_again(answer, slow):
 
 
 async def begun(answer, events=0):
-    """The run of an answer, once it is there and has published so much."""
+    """Return the run of an answer, once it is there and has published this number of events."""
     while answer.pk not in writing.RUNS or len(writing.RUNS[answer.pk].events) < events:
         await asyncio.sleep(0.01)
     return writing.RUNS[answer.pk]
 
 
 async def left(answer):
-    """Waits until the run of an answer is over. Its reader may be told before it has left."""
+    """Wait until the run of an answer is over. Its reader may get the end before the run has left."""
     async with asyncio.timeout(60):
         while answer.pk in writing.RUNS:
             await asyncio.sleep(0.01)
@@ -382,7 +382,7 @@ async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stop
             assert len(writing._store(snapshots)) == 5
         return len([query for query in queries if "SAVEPOINT" not in query["sql"]])
 
-    # Heartbeats, what still holds, the events; and the transaction's two ends.
+    # The statements are heartbeats, a check of rights, the events, and the transaction's two ends.
     assert await sync_to_async(counted)() <= 5
     assert await StreamedEvent.objects.acount() == 5
     assert [run.stored for run in snapshots] == [1] * 5

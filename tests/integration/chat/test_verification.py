@@ -1,4 +1,4 @@
-"""What a marker is taken to stand for, and how far a sentence is supported."""
+"""The sources that markers refer to, and the support of a sentence."""
 
 import pytest
 

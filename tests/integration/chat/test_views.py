@@ -1,4 +1,4 @@
-"""The page's own requests. What a person sees is tested in a browser."""
+"""The page's own requests. Browser tests cover the visible page."""
 
 import re
 
@@ -94,7 +94,7 @@ def test_the_id_of_an_event_that_was_never_told_counts_as_none(last):
         client = AsyncClient(headers=headers)
         await client.aforce_login(conversation.owner)
         response = await client.get(f"/answers/{answer.pk}/stream/")
-        # How long the question has waited may differ by a second.
+        # The waiting time may differ by a second.
         return re.sub(rb'data-waited="\d+"', b"", b"".join([part async for part in response.streaming_content]))
 
     whole = async_to_sync(told)()

@@ -38,8 +38,10 @@ def add(collection, source, text):
 
 @pytest.fixture(scope="session")
 def keys(django_db_setup, django_db_blocker):
-    """A database with documents, and the keys of a reader, of another one and of an editor; of that one also with one
-    scope each."""
+    """Return the keys of a reader, of another reader and of an editor, on a database with documents.
+
+    The editor has also one key for each scope.
+    """
     create_database(NAME)
     with django_db_blocker.unblock(), database(NAME):
         library, secret = (
@@ -69,7 +71,7 @@ def site(keys, tmp_path_factory):
 
 @pytest.fixture
 def rows(django_db_blocker, site):
-    """``with rows():`` the models are those of the site."""
+    """Return a context manager, ``with rows():``, in which the models use the site's database."""
 
     @contextmanager
     def opened():
@@ -83,7 +85,6 @@ PASSWORD = "correct-horse-battery"
 
 
 def hidden(page):
-    """The hidden fields of a form."""
     fields = [dict(re.findall(r'(\w+)="([^"]*)"', tag)) for tag in re.findall(r"<input [^>]*>", page)]
     return {each["name"]: html.unescape(each["value"]) for each in fields if each.get("type") == "hidden"}
 
@@ -100,7 +101,7 @@ def _signing_in(django_db_setup, django_db_blocker, tmp_path_factory):
     with django_db_blocker.unblock(), database("mcp_sign_in"):
         secret = Collection.objects.create(slug="secret", name="Secret", visibility="signed_in")
         add(secret, "plans.md", "# Plans\n\nThe merger is announced in March.")
-        # As the site hashes it, not the tests.
+        # The password is hashed as the site does, not as the tests do.
         User.objects.create(username="ada", password=PBKDF2PasswordHasher().encode(PASSWORD, "salt"))
     server = WebServer(tmp_path_factory.mktemp("mcp_sign_in") / "web.log", **settings)
     server.manage = manage
@@ -110,7 +111,7 @@ def _signing_in(django_db_setup, django_db_blocker, tmp_path_factory):
 
 @pytest.fixture
 def signing_in(_signing_in, django_db_blocker):
-    """A site with MCP_SIGN_IN, where no program is let in, and a function that runs SQL there."""
+    """Return a site with MCP_SIGN_IN, where no program is let in, and a function that runs SQL there."""
 
     def execute(statement, *values):
         with django_db_blocker.unblock(), database("mcp_sign_in"), connection.cursor() as cursor:

@@ -16,7 +16,7 @@ from tests.integration.clients.conftest import QUESTION
 
 @pytest.fixture(scope="module")
 def generated(site, tmp_path_factory):
-    """The package, all of whose modules were imported."""
+    """Yield the package, all of whose modules were imported."""
     folder = tmp_path_factory.mktemp("generated")
     (folder / "schema.json").write_text(httpx2.get(f"{site.url}/api/schema/?format=json").text)
     programs = Path(sys.executable).parent

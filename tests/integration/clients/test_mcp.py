@@ -29,7 +29,7 @@ async def connected(site, key="", **options):
 
 
 async def called(client, name, **arguments):
-    """What a tool returned, which its text says in JSON, too."""
+    """Return the result of a tool, whose text has the same as JSON."""
     result = await client.call_tool(name, arguments)
     assert not result.is_error, result.content
     found = result.structured_content
@@ -92,7 +92,7 @@ def test_a_follow_up_goes_on_with_the_conversation(site, keys, rows):
     with rows():
         asked = Answer.objects.get(pk=second["answer_id"])
         assert (str(asked.conversation_id), asked.conversation.owner.username) == (first["conversation"], "editor")
-        # As those of the API, the conversation names its key.
+        # The conversation names its key, as in the API.
         assert ApiKey.objects.get(public_id=asked.conversation.key).user.username == "editor"
 
 

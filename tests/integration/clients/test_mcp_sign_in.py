@@ -20,7 +20,7 @@ def site(signing_in):
 
 
 class Kept:
-    """Where a program keeps its tokens."""
+    """A program's store of tokens."""
 
     tokens: Any = None
     client: Any = None
@@ -39,7 +39,7 @@ class Kept:
 
 
 class Person:
-    """Who signs in in a browser, and answers the page that asks."""
+    """A person who signs in in a browser, and answers the page that asks."""
 
     def __init__(self, answer):
         self.answer, self.led_to, self.page = answer, "", ""

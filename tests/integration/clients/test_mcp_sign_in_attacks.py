@@ -40,7 +40,7 @@ def client_id(site):
 
 @pytest.fixture
 def person(site):
-    """The browser of a person who has signed in."""
+    """Yield the browser of a person who has signed in."""
     with httpx.Client(base_url=site.url, follow_redirects=False) as client:
         page = client.get("/accounts/login/")
         values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
@@ -208,7 +208,7 @@ def test_what_cannot_be_read_is_a_bad_request(site, client_id, path):
 
 
 def test_a_code_is_exchanged_once_and_its_second_use_revokes_its_tokens(site, client_id, person):
-    # A wrong verifier uses nothing up.
+    # A wrong verifier does not use up the code.
     code = code_of(person, client_id)
     assert exchange(site, client_id, code, code_verifier="w" * 64).status_code == 400
     tokens = exchange(site, client_id, code).json()

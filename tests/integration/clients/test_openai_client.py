@@ -23,7 +23,7 @@ def client(site):
 
 
 def refused(status):
-    """Expects that the client raises the error that it has for this status."""
+    """Expect the client's error for this status."""
     import openai
 
     return pytest.raises({400: openai.BadRequestError, 404: openai.NotFoundError}[status])
@@ -168,7 +168,7 @@ def test_a_model_is_a_collection(client, keys):
 
 
 def test_embeddings_are_the_vectors_that_the_site_searches_with(client):
-    """The client asks for base64 by itself, and hands out numbers."""
+    """The client asks for base64 by itself, and returns numbers."""
     embedder, texts = embedder_choice.embedder(), ["How heavy is the pump?", "The pump weighs 3450 grams."]
     passages = client().embeddings.create(model=embedder.name, input=texts)
     assert np.allclose([one.embedding for one in passages.data], embedder.embed_documents(texts), atol=1e-5)

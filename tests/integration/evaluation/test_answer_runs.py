@@ -1,4 +1,4 @@
-"""Answers runs: every question asked as a visitor asks it, and held against what a right answer says."""
+"""Answers runs: every question is asked as a visitor asks it, and compared with the expected answer."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ from tests.support.evaluation_sets import ANSWERS, BY_MEANING, BY_WORDS, MEANING
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Nothing reaches its threshold, so nothing is found and everything refused.
+# No score reaches the threshold, so no passage is found and every question is refused.
 BLIND = NamedProfile("blind", replace(BY_WORDS, score_threshold=1000))
 PUMP, VALVE, HOURS, FOOTBALL = ANSWERS
 
@@ -147,7 +147,7 @@ def test_what_the_model_was_and_took_is_on_the_run(answers, model, settings):
     pump = run.answer_results.get(text=PUMP)
     assert (pump.answer, pump.generator, pump.agreement) == ("It weighs 3450 grams [1].", "tiny", 1)
     assert pump.groundedness == 1
-    # What the model says of the valve is wrong, and so it is marked.
+    # The model's statement about the valve is wrong, so it is marked.
     assert run.answer_results.get(text=VALVE).agreement < 0.7
     settings.OPENAI_BASE_URL = settings.OPENAI_MODEL = ""
     assert compare(answered(answers), run).caveats == (

@@ -258,7 +258,7 @@ def links_of(page):
 
 
 def full_site(collection):
-    """An answer of every kind; the one returned is bad, and cites a document."""
+    """Make an answer of every kind; return a bad one, which cites a document."""
     manual = document(collection, f"Manual {EVIL}")
     document(collection, "Leaflet")
     bad = answer(

@@ -28,7 +28,7 @@ GATES = "/admin/evaluation/gatepolicy/"
 
 @pytest.fixture
 def library(library):
-    """With a profile in force."""
+    """Return the library with a profile in force."""
     profiles.publish(version_of(BY_MEANING))
     return library
 

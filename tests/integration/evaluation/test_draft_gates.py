@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def library(library):
-    """With a profile in force."""
+    """Return the library with a profile in force."""
     profiles.publish(version_of(BY_MEANING))
     return library
 

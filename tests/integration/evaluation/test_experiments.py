@@ -80,7 +80,7 @@ def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplo
 
 
 def compared(experiment):
-    """The metrics of the report by name, over both arms: the visitors and the sum of their numbers."""
+    """Return the metrics of the report by name, over both arms: the visitors and the sum of their numbers."""
     summary = report(experiment)
     values = {
         metric: [*summary.control.values[metric], *summary.treatment.values[metric]] for metric in summary.effects

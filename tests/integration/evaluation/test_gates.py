@@ -55,7 +55,7 @@ def test_what_is_worse_is_refused_and_what_is_not_is_published(policy, words, me
     assert gates.check(policy, words).verdict is Verdict.WORSE
     with pytest.raises(PublicationRefused, match=r"significantly worse than default v1: hit@10 -1.000"):
         profiles.publish(words)
-    # Worse on one question of six: its interval holds 0.
+    # The profile is worse on one question of six: the interval contains 0.
     pretend_many(run, [0, 1, 1, 1, 1, 1])
     assert gates.check(policy, words).verdict is Verdict.PASSED
     profiles.publish(words)
@@ -128,7 +128,7 @@ def test_an_override_is_recorded_with_who_why_and_what_was_objected(policy, word
     assert "published against objections" in caplog.text
     with pytest.raises(PublicationRefused):
         profiles.publish(version_of(BY_WORDS, top_k=3), admin, override="   ")
-    # Without objections there is nothing to override.
+    # There are no objections to override.
     GatePolicy.objects.all().delete()
     assert profiles.publish(words, admin, override="because").override == ""
 

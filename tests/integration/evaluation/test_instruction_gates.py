@@ -1,4 +1,4 @@
-"""Instructions of a collection: what a model is told, tried, measured by a gate, and put in force."""
+"""Instructions of a collection for a model: tried, measured by a gate, and put in force."""
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -19,7 +19,7 @@ PAGE = "/admin/chat/collectioninstructions/"
 
 
 class Obedient(list[str]):
-    """What the model says: it does what pirates ask, and says what the sources say else."""
+    """A model that obeys an instruction to talk as pirates do, and else repeats the sources."""
 
     def __init__(self, model, good=GOOD):
         super().__init__()
@@ -30,7 +30,6 @@ class Obedient(list[str]):
 
 
 def told(model):
-    """The last request's rules."""
     return model.requests[-1]["messages"][0]["content"]
 
 
@@ -49,12 +48,12 @@ def ask(question=PUMP):
 
 
 def measure():
-    """What a worker does with the runs that wait."""
+    """Do a worker's work on the waiting runs."""
     for run in EvaluationRun.objects.filter(status=EvaluationRun.WAITING):
         tasks.measure_evaluation_run(run.pk)
 
 
-# What the model is told.
+# Prompts
 
 
 def test_the_version_in_force_is_told_behind_the_rules_and_no_earlier_answer_serves(library, model):
@@ -91,7 +90,7 @@ def test_curators_words_may_be_said_and_the_rules_not(library, model):
     assert ask("How many grams weighs the circulation pump?").generator == "extractive"
 
 
-# Putting a version in force.
+# Publication
 
 
 def test_one_whose_answers_are_no_worse_is_put_in_force_after_its_runs(library, model):
@@ -106,7 +105,7 @@ def test_one_whose_answers_are_no_worse_is_put_in_force_after_its_runs(library, 
     version.refresh_from_db()
     assert (version.is_active, version.requested_at) == (True, None)
     assert "is not significantly worse than no instructions" in version.outcome
-    # The next is measured against it; what a run was asked for is told, whatever is in force by then.
+    # The next version is measured against it; a run uses its own version, whichever is in force by then.
     worse = add(library, "Talk as a pirate.")
     gates.request_instructions(worse, user)
     version.is_active = False

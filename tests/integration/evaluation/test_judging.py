@@ -233,7 +233,7 @@ def test_an_answer_whose_web_process_died_is_found(judge):
 def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_when_it_is_due(settings, monkeypatch):
     settings.JUDGE_BASE_URL = "http://127.0.0.1:9/v1"
     judgement = Judgement.objects.create(answer=completed_answer(), judge="model")
-    # A worker is faster than the process that told it.
+    # The worker is faster than the process that sent the task.
     monkeypatch.setattr(job_queue, "send", lambda _task, pk: judgements.judge(pk))
     job_queue.enqueue(Judgement, [judgement.pk])
     judgement.refresh_from_db()

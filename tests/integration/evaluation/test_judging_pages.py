@@ -1,4 +1,4 @@
-"""What admins and readers of the debug panel see of judgements."""
+"""Judgements on the pages of admins and in the debug panel."""
 
 from datetime import timedelta
 

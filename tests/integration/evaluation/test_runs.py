@@ -45,7 +45,7 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     assert ndcg.mean == pytest.approx(sum(result.ndcg for result in results) / 6)
     assert ndcg.low <= ndcg.mean <= ndcg.high
     assert 0 < meaning.summary["latency_ms"]["p50"] <= meaning.summary["latency_ms"]["p95"]
-    # "canines" stands in no document.
+    # No document contains "canines".
     canines = words.results.get(text="May canines come along?")
     assert (canines.hit, canines.expected[0]["rank"]) == (0, None)
     compared = compare(meaning, words, "hit@10")

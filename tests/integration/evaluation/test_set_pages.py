@@ -193,7 +193,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
     for run in EvaluationRun.objects.all():
         run_execution.measure(run.pk)
     assert "May canines come along?" in admin.get(address).content.decode()
-    # What is in force loses on a third of six questions at most, which is not significant.
+    # The profile in force loses on a third of six questions at most, which is not significant.
     EvaluationRun.objects.get(profile_name="default v2").results.update(hit=0)
     assert "is significantly worse than default v1" in admin.get(address).content.decode()
     assert "Say why it should be published anyway." in admin.post(publish, {"override": " "}).content.decode()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def resolved(collection, question):
-    """The texts of the chunks that each expected passage stands for."""
+    """Return the texts of the chunks that match each expected passage."""
     passages = list(question.expected_passages.all())
     found = resolve(collection.pk, passages)
     return [

@@ -28,7 +28,7 @@ def _nothing_remembered(_broker_in_memory, monkeypatch):
 
 
 def serve(kind):
-    """A port behind which there is nobody, one who says nothing, or one who says what no broker says."""
+    """Return a listener and its port: closed, silent, or sending garbage."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     if kind == "away":
@@ -58,7 +58,7 @@ def test_a_broker_that_does_not_work_loses_no_upload(client, collection, kind, m
         ready = client.get("/readyz")
         assert ready.status_code == 200
         assert "broker" in ready.json()["degraded"]
-        # What the broker or its client said may hold an address or a password.
+        # A message of the broker or its client may contain an address or a password.
         assert str(port) not in ready.json()["checks"]["broker"]["detail"]
         document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.").document
         assert time.monotonic() - started < SOON_SECONDS

@@ -1,4 +1,4 @@
-"""PostgreSQL hangs or is away: what a probe is told, and how soon. Its death in the midst of work: `test_killed.py`."""
+"""PostgreSQL hangs or is away: the answers to probes, and their delay. `test_killed.py` has its death during work."""
 
 import os
 import signal
@@ -15,19 +15,19 @@ from tests.support.faults import checks_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# The deadline is 1.5 s. What a busy machine adds is generous; without a deadline none of these would ever end.
+# The deadline is 1.5 s, plus a generous allowance for a busy machine; without a deadline these tests would never end.
 SOON_SECONDS = 8.0
 
 
 @pytest.fixture(autouse=True)
 def _known_before(client):
-    """What takes long the first time (the embedder's model) has been looked at."""
+    """Warm up slow first uses (the embedder's model)."""
     checks_with("embedder")["embedder"]()
 
 
 @pytest.fixture
 def stopped_server():
-    """The postmaster, stopped: it accepts connections and says nothing. Its id, to let it go on."""
+    """Stop the postmaster: it accepts connections and is silent. Yield its id, to continue it."""
     pid = settings.EMBEDDED_POSTGRES._read_postmaster_pid()
     os.kill(pid, signal.SIGSTOP)
     yield pid
@@ -36,7 +36,7 @@ def stopped_server():
 
 @pytest.fixture
 def black_hole(monkeypatch):
-    """The database is at an address that accepts connections and never answers."""
+    """Move the database to an address that accepts connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)

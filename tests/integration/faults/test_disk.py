@@ -1,4 +1,4 @@
-"""The disk is full: what is stored can be read, what would write is refused with 507, nothing half-written is left."""
+"""The disk is full: stored data can be read, writes are refused with 507, and no half-written data remain."""
 
 import asyncio
 import errno
@@ -31,7 +31,7 @@ from retrieval.documents import ingestion, submission
 from retrieval.models import Document
 from tests.support.asking import token
 
-# A real file system of a few MiB, to be filled. Who may not mount one skips the tests, which say so.
+# SmallDisk is a real file system of a few MiB. Tests are skipped, with a message, if the user may not mount one.
 
 
 class SmallDisk:
@@ -110,7 +110,7 @@ def pages(staff):
 
 @pytest.fixture
 def media(tmp_path, settings):
-    """Uploads go to a disk of their own. The early refusal is switched off: what is seen is what a full disk does."""
+    """Put uploads on a disk of their own. The early refusal is switched off, so that the disk really fills."""
     with small_disk(tmp_path / "media") as small:
         settings.DISK_RESERVE_BYTES = 0
         settings.MEDIA_ROOT = small.path
@@ -128,7 +128,7 @@ def tables(tmp_path, settings):
             shutil.chown(folder, owner, owner)
         moved = ("chat_answer", "chat_streamedevent", "chat_citation")
         with connection.cursor() as cursor:
-            # What earlier tests deleted is still in the files.
+            # Rows that earlier tests deleted are still in the files.
             cursor.execute(f"TRUNCATE {', '.join(moved)} CASCADE")
             cursor.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
             for table in moved:
@@ -183,7 +183,7 @@ def test_below_the_reserve_every_interface_refuses_in_its_own_form(api, pages, l
 
     assert Answer.objects.get() == before
     assert Document.objects.count() == 1
-    # Reading goes on.
+    # Reading still works.
     assert pages.get("/").status_code == 200
     assert api.get(f"/api/v1/answers/{before.pk}/").json()["answer"] == before.text
     assert api.post("/api/v1/search/", {"query": "pump"}, format="json").json()["results"]
@@ -223,7 +223,7 @@ def test_an_upload_onto_a_full_disk_leaves_nothing(api, pages, collection, media
 
 
 def test_of_several_files_those_that_fit_are_kept(api, collection, media):
-    # 8 MiB hold no more than 38 of 220 kB.
+    # 8 MiB have room for at most 38 files of 220 kB.
     response = upload(api, collection, *(f"{number}.txt" for number in range(45)))
     assert response.status_code == 202
     told = response.json()
@@ -271,7 +271,7 @@ def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatc
     assert TOLD in response.json()["detail"]
     answer = Answer.objects.get()
     assert answer.status in ("failed", "generating")
-    # Whoever comes back for it is told too; nothing is said to be complete.
+    # A reader who comes back gets the failure too; no answer is called complete.
     assert async_to_sync(last_event)(answer).name == "failed"
 
     tables.make_room()

@@ -1,4 +1,4 @@
-"""An embedding server that errs, hangs, is slow, sends garbage or dies: keywords serve, and everybody is told."""
+"""An embedding server that errs, hangs, is slow, sends garbage or dies: keywords serve, and a notice says so."""
 
 import json
 import re
@@ -38,7 +38,10 @@ def vector_of(text):
 
 @dataclass
 class EmbeddingServer:
-    """``fault`` is one of error, hang, slow, garbage, dies; empty for none. What hangs goes on after ``released``."""
+    """``fault`` is one of error, hang, slow, garbage, dies; empty for none.
+
+    A hanging request resumes after ``released``.
+    """
 
     fault: str = ""
     slow_seconds: float = 0.05

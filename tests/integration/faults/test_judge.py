@@ -47,7 +47,6 @@ def scores_page(admin, answer):
 
 
 def counted(status):
-    """The metric of the model's judgements with this status."""
     _count_rows()
     return JUDGEMENTS.labels(judge="model", status=status)._value.get()
 

@@ -51,7 +51,7 @@ async def test_the_documents_are_quoted_and_the_next_question_is_the_models_agai
     else:
         assert (answer.generator, answer.notice) == ("extractive", events[-1].payload["notice"])
         assert ("content filter stopped its answer" if fault == "filter" else QUOTED) in answer.notice
-        # What was asked of the model was paid for all the same.
+        # The prompt was paid for all the same.
         assert answer.usage["prompt_tokens"] > 0
         assert counted("ragsite_model_failures_total") == failures + 1
     break_it(model, "")

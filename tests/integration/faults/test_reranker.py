@@ -1,4 +1,4 @@
-"""A rerank server that errs, hangs, is slow, sends garbage or dies: the order of the first look stands."""
+"""A rerank server that errs, hangs, is slow, sends garbage or dies: the order of the search is kept."""
 
 import time
 

@@ -1,5 +1,4 @@
-"""A retriever whose part of PostgreSQL errs, hangs, is slow, answers nonsense or loses its connection: the other one
-serves."""
+"""A retriever whose part of PostgreSQL errs, hangs, is slow, answers nonsense or is cut off: the other one serves."""
 
 from typing import ClassVar
 

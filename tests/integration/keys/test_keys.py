@@ -112,7 +112,7 @@ def test_a_key_that_is_over_is_refused_at_the_next_request(reader, how, address)
             reader.delete()
         case "forgotten":
             User.objects.update(password="!", last_login=timezone.now() - timedelta(days=31))
-            # An account for a program has no provider that could tell.
+            # An account for a program has no provider that could vouch for it.
             assert client.get(address).status_code == 200
             SocialAccount.objects.create(user=reader, provider="sso", uid="reader")
     assert client.get(address).status_code == 401

@@ -1,4 +1,4 @@
-"""The audit log: who did what, and that nobody takes it back."""
+"""The audit log: entries of who did what, which cannot be changed."""
 
 import json
 from base64 import b64encode

@@ -54,13 +54,13 @@ class Site:
             server.execute(f"DROP DATABASE {DATABASE}")
 
     def lose(self):
-        """Delete everything, and begin with nothing."""
+        """Delete everything, and begin empty."""
         self.drop()
         shutil.rmtree(self.data_dir)
         self._begin("template1")
 
     def manage_all(self, *commands, fails=()):
-        """What each command wrote; those whose number is in ``fails`` are refused."""
+        """Return the output of each command; those whose number is in ``fails`` are refused."""
         results = json.loads(self._run(["-c", SEVERAL, json.dumps(commands)]).partition("RESULTS ")[2])
         assert [number for number, (status, _) in enumerate(results) if status] == list(fails), results
         return [written for _, written in results]
@@ -77,7 +77,7 @@ class Site:
         return output
 
     def killed(self, file, *steps):
-        """The signal that ended each restore, what `serve` says then, and who has an account."""
+        """Return the signal that ended each restore, the message of `serve` then, and the accounts."""
         return json.loads(self._run(["-c", KILLED, str(file), *steps]).partition("RESULTS ")[2])
 
     def originals(self):
@@ -92,7 +92,7 @@ def site(django_db_setup, tmp_path, model_cache):
 
 
 def _broken_tar(file):
-    """The backup with half of its database."""
+    """Return the backup with half of its database."""
     broken = file.with_name("broken.tar")
     with tarfile.open(file) as whole, tarfile.open(broken, "w") as cut:
         for member in whole:
@@ -155,7 +155,7 @@ def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_e
     assert not list(site.data_dir.glob("backup-*"))
     originals = site.originals()
 
-    # What came after the backup is not in it. What is no whole backup replaces nothing.
+    # Later files are not in the backup. An incomplete backup replaces no data.
     (site.data_dir / "media" / "documents" / "late.md").write_text("late")
     (tmp_path / "text.tar").write_text("nothing")
     _, refused, broken, text = site.manage_all(
@@ -169,7 +169,7 @@ def test_a_site_comes_back_from_a_restore_that_was_killed_and_from_the_loss_of_e
     assert "The database could not be replaced: pg_restore: error" in broken
     assert "cannot be read" in text
 
-    # What psql was given is not committed before the whole dump is read: the site is as it was.
+    # psql commits only after it has read the whole dump: the site is unchanged.
     assert site.killed(file, "COMMIT", "_replace_files", "migrate") == [
         [9, "", ["robot", "late"]],
         [9, TO_FINISH, ["robot"]],

@@ -1,4 +1,4 @@
-"""Sites of other versions: those of every release are upgraded, those that cannot be are refused in a sentence."""
+"""Sites of other versions: every release is upgraded, unsupported ones are refused in a sentence."""
 
 import io
 import json
@@ -67,7 +67,7 @@ def test_the_site_of_a_release_is_restored_started_and_asked(site, tmp_path, rel
             assert response.status_code == 200, response.text
             return response.json()
 
-        # What was there is read.
+        # The old site's documents can be read.
         assert {row["source"]: row["status"] for row in get("documents/")["results"]} == facts["documents"]
         first, *_ = get(f"conversations/{facts['conversation']}/")["answers"]
         assert (first["question"], first["answer"]) == (facts["question"], facts["answer"])
@@ -125,7 +125,7 @@ def test_states_that_cannot_be_migrated_are_recognised(name):
 
 
 def _backup_of(applied, file):
-    """A backup whose database has these migrations, as far as its manifest says."""
+    """Return a backup whose database has these migrations, as far as its manifest says."""
     release = RELEASES / RELEASED[0] / "site.tar"
     with tarfile.open(release) as whole, tarfile.open(file, "w") as changed:
         for member in whole:

@@ -1,4 +1,4 @@
-"""A person's data, told and erased; old conversations and deleted documents, forgotten."""
+"""A person's data, exported and erased; old conversations and deleted documents, removed."""
 
 import json
 from datetime import timedelta

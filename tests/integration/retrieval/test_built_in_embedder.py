@@ -24,7 +24,7 @@ ENGLISH = {
 
 @pytest.fixture
 def unnamed(settings):
-    """As the settings are without EMBEDDING_MODEL."""
+    """Unset EMBEDDING_MODEL."""
     settings.EMBEDDER = {}
     settings.RETRIEVAL_RERANKER = "none"
 
@@ -67,7 +67,7 @@ def test_a_site_with_vectors_of_the_other_keeps_it_until_it_is_moved(library, re
     assert "now uses multilingual-e5-small/int8" in capsys.readouterr().out
     moved = Embedder.objects.get(is_active=True)
     assert ChunkEmbedding.objects.filter(embedder=moved).count() == Chunk.objects.count()
-    # A process that was there before goes on with what it knows.
+    # An older process keeps using its embedder.
     assert search("When are visitors welcome?", everything()).trace.degraded == ()
     assert "restart" in readiness.embedder().detail
     restart()

@@ -154,7 +154,6 @@ def test_a_models_questions_are_searched_and_a_model_that_is_down_fails_no_docum
 
 
 def test_headings_that_ask_are_suggested(collection, ingest):
-    """Without their numbers, and none that shouts."""
     ingest(collection, "faq.md", "# FAQ\n\n## 4.1 Do I need a separate vector database?\n\nNo, it is in PostgreSQL.\n")
     ingest(collection, "bill.md", "# Bill\n\n## WHEN DOES THE BILL ARRIVE?\n\nIt arrives within two weeks.\n")
     asked = [question for question, _collection in suggestions(None)]

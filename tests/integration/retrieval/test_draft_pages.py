@@ -40,7 +40,7 @@ def library(collection, ingest):
 
 @pytest.fixture
 def changed(draft, ingest):
-    """The draft with one document added, one changed and one removed."""
+    """Return the draft with one document added, one changed and one removed."""
     copy = copy_of(draft)
     ingest(copy, "<b>new</b>.md", "# New\n\nA pressure switch.\n")
     ingest(copy, "pump.md", "# Pump\n\nThe pump weighs 4 kilograms.\n")
@@ -50,7 +50,7 @@ def changed(draft, ingest):
 
 @pytest.fixture
 def objections(library, monkeypatch):
-    """What a gate that guards the library has against its drafts."""
+    """Return the list of objections of a gate that guards the library."""
     found = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: found)
     monkeypatch.setattr(gates, "GATES", [gate])
@@ -314,7 +314,7 @@ def test_the_language_of_a_collection_stays_while_it_has_a_draft(admin, library,
 
 @pytest.fixture
 def locked(library, draft):
-    """The library, whose documents a draft keeps from being changed; as a gate does, see ``test_drafts``."""
+    """Return the library, whose documents a draft protects from changes, as a gate does (see ``test_drafts``)."""
     assert reason_not_to_change(library)
     return library
 

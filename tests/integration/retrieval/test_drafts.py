@@ -56,7 +56,7 @@ def draft(library):
 
 @pytest.fixture
 def guarded(library, monkeypatch):
-    """The library has a gate, with these objections."""
+    """Give the library a gate; return the list of its objections."""
     objections = []
     gate = Gate(guards=lambda one: one.pk == library.pk, objections_to=lambda _: objections)
     monkeypatch.setattr(gates, "GATES", [gate])
@@ -226,7 +226,7 @@ def test_a_published_draft_is_what_readers_find(library, draft, ingest):
     assert [row[10:] for row in contents(library)] == [row[10:] for row in wanted]
     assert first_sources("fan 900 rpm")[0] == "fan.md"
     assert check() == []
-    # What did not change keeps its id, so that citations of it hold.
+    # Unchanged documents keep their ids, so that citations stay valid.
     assert library.documents.get(source="heater.md").pk == heater.pk
     assert Chunk.objects.get(pk=pump.pk).content == pump.content
     assert not Chunk.objects.filter(pk=seal.pk).exists()
@@ -356,7 +356,7 @@ def test_a_publication_that_fails_changes_nothing(library, draft, ingest, guarde
 
 def test_a_publication_that_ends_its_worker_each_time_is_given_back(library, draft, monkeypatch):
     class Killed(BaseException):
-        """As kill -9: nothing that the worker would do afterwards is done."""
+        """Acts as kill -9: the worker's later steps are not done."""
 
     def killed(*_):
         raise Killed
@@ -400,7 +400,7 @@ def test_a_discarded_draft_leaves_nothing(library, draft, ingest):
 
 
 def asked(collection):
-    """A saved answer that cites a passage of the collection."""
+    """Return a saved answer that cites a passage of the collection."""
     chunk = Chunk.objects.filter(collection=collection).select_related("document").order_by("pk")[0]
     answer = Answer.objects.create(
         conversation=Conversation.objects.create(),

@@ -1,4 +1,4 @@
-"""Filters: by metadata, dates and language; they hold for both retrievers, and never starve the result."""
+"""Filters by metadata, dates and language; they apply to both retrievers, and never starve the result."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -40,7 +40,7 @@ def library(collection, ingest):
 
 
 def passing(**filters):
-    """The sources that pass, the same by either retriever."""
+    """Return the sources that pass, the same by either retriever."""
     by_retriever = [
         {
             hit.passage.source
@@ -96,7 +96,7 @@ def test_dates_in_the_metadata(library):
 
 
 def test_one_in_thirty_rows_still_fills_the_list(collection, monkeypatch):
-    """Through the HNSW index, with the passing rows far from the question and hundreds of others nearer."""
+    """The search uses the HNSW index; the passing rows are far from the question and hundreds of others nearer."""
     wanted_every = 30
     _fill(collection, documents=20 * wanted_every, wanted_every=wanted_every)
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)

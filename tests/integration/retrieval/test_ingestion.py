@@ -110,7 +110,7 @@ def test_the_same_file_again_changes_nothing(collection, ingest):
     before = list(Chunk.objects.values_list("pk", flat=True))
     assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).changed
     assert list(Chunk.objects.values_list("pk", flat=True)) == before
-    # Handed in with what it has already it is the same; described anew it is not, and is read with that.
+    # An upload with its present description is unchanged; with a new description it is read again.
     described = {"title": "Guide to pumps", "url": "https://x.example/guide", "metadata": {"year": 2026}}
     assert submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
     document = ingestion.ingest(Document.objects.get().pk)
@@ -287,7 +287,7 @@ def test_a_folder_is_read_by_several_threads(collection, tmp_path, monkeypatch):
 
 
 def test_a_wrong_setting_costs_a_document_no_attempt(collection):
-    """While `reembed` runs, say, or with the old settings after it."""
+    """This happens while `reembed` runs, or with the old settings after it."""
     document = submission.submit(collection, "pump.md", GUIDE.encode()).document
     other = active_embedder()
     Embedder.objects.filter(pk=other.pk).update(name="another")

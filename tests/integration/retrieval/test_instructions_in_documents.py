@@ -1,4 +1,4 @@
-"""Sentences that instruct a model: flagged at reading, shown to curators, told to no model, hidden from nobody."""
+"""Sentences that instruct a model: flagged at reading, shown to curators, kept out of prompts, visible to readers."""
 
 import pytest
 from django.urls import reverse

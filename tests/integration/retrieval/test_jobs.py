@@ -34,7 +34,7 @@ def document(collection):
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The tasks that were sent, by name and id."""
+    """Return the tasks that were sent, by name and id."""
     tasks = []
     monkeypatch.setattr(job_queue, "send", lambda task, pk: tasks.append((task, pk)))
     return tasks
@@ -42,13 +42,13 @@ def sent(monkeypatch):
 
 @pytest.fixture
 def other():
-    """The connection of another process."""
+    """Yield the connection of another process."""
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url()))) as opened:
         yield opened
 
 
 def elsewhere(function):
-    """``function``, called in a thread with a connection of its own."""
+    """Return ``function``, to be called in a thread with a connection of its own."""
 
     def call():
         try:

@@ -1,4 +1,4 @@
-"""What was not read of a file is shown in the lists, on the page, in the API and in the metrics."""
+"""Unread parts of a file are shown in the lists, on the page, in the API and in the metrics."""
 
 import io
 

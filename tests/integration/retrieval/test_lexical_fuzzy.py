@@ -1,4 +1,4 @@
-"""Misspelt words: what stands in for them, what that is worth, and what is never put right."""
+"""Misspelt words: their replacements, the weight of these, and words that are never corrected."""
 
 import pytest
 from django.db import connection

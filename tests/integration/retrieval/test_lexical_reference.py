@@ -1,4 +1,4 @@
-"""BM25 held against another implementation: on the same lexemes, the same scores in the same order.
+"""BM25 compared with another implementation: on the same lexemes, the same scores in the same order.
 
 The other one is bm25s (Lu, "BM25S: Orders of magnitude faster lexical search via eager sparse scoring", 2024).
 """
@@ -32,7 +32,7 @@ SYLLABLES = ["ba", "de", "ki", "lo", "mu", "ne", "pra", "ro", "sti", "tu", "va",
 
 
 def write_passages(collection, random_, passages, *, everywhere=""):
-    """Seeded passages whose words are as unevenly spread as those of a language."""
+    """Write seeded passages whose words are as unevenly spread as words of a language."""
     words = sorted({"".join(random_.choices(SYLLABLES, k=random_.randint(2, 4))) for _ in range(600)})
     random_.shuffle(words)
     frequencies = [1 / (place + 1) for place in range(len(words))]
@@ -122,7 +122,7 @@ def test_a_lexeme_of_every_passage_scores_but_makes_no_candidate(collection):
 
 
 def test_frequencies_are_those_of_all_collections_searched():
-    """Three languages in one search: one measure of rarity, each passage by its own collection's lexemes."""
+    """One search has three languages, one measure of rarity, and each collection's own lexemes."""
     for slug, configuration in [("en", "english"), ("nl", "dutch"), ("xx", "simple")]:
         made = Collection.objects.create(slug=slug, name=slug, text_search_configuration=configuration)
         write_passages(made, random.Random(slug), 40)

@@ -1,4 +1,4 @@
-"""Quoted phrases and excluded words: filters that hold whichever retriever finds a passage."""
+"""Quoted phrases and excluded words: filters that apply whichever retriever finds a passage."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_each_collection_is_asked_in_its_own_language(ingest):
     assert "xx-one.md" not in found('"pump"')
     assert {"nl-one.md", "nl-two.md", "xx-one.md"} <= found('"pompen"')
     assert "xx-two.md" not in found('"pompen"')
-    # A phrase of English stop words demands nothing of English passages, and its words of the others.
+    # A phrase of English stop words filters no English passages, but filters the others by its words.
     assert found('"the" pump') >= {"en-one.md", "en-two.md", "xx-one.md"}
 
 

@@ -1,4 +1,4 @@
-"""Hostile files against a real web server, which goes on with what others ask of it."""
+"""Hostile files against a real web server, which still answers others."""
 
 import hashlib
 import time
@@ -27,7 +27,7 @@ def server(django_db_setup, tmp_path_factory):
 
 
 def saved(collection, name, data):
-    """A PDF document as if it had been read, and the address of its first page's picture."""
+    """Save a PDF document as if it had been read, and return the address of its first page's picture."""
     digest = hashlib.sha256(data + name.encode()).hexdigest()
     document = Document(
         collection=collection, source=name, media_type="application/pdf", status="ready", content_hash=digest
@@ -41,7 +41,7 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(collection
     address = saved(collection, "bomb.pdf", bombs.pdf_endless())
     innocent = saved(collection, "plain.pdf", bombs.pdf(bombs.page(bombs.WORDS)))
     viewer = innocent.replace("pages/1/", "")
-    # What is loaded at the first question only is loaded.
+    # This request loads the modules that are imported on first use.
     other = saved(collection, "other.pdf", bombs.pdf(bombs.page(bombs.WORDS * 2)))
     assert httpx2.get(server.url + other.replace("pages/1/", ""), timeout=60).status_code == 200
     slowest = 0.0
@@ -53,9 +53,9 @@ def test_thirty_requests_for_a_bomb_cost_one_attempt_and_pages_answer(collection
                 assert httpx2.get(server.url + path, timeout=60).status_code == 200
                 slowest = max(slowest, time.monotonic() - started)
             time.sleep(0.2)
-    # Whoever cannot be drawn for in time is asked to come back.
+    # A reader whose page cannot be drawn in time is asked to come back.
     assert {response.result().status_code for response in asked} == {422, 503}
-    # A second on a machine that does nothing else.
+    # It takes a second on an idle machine.
     assert slowest < DRAWING_SECONDS
     assert "ragsite_pages_not_drawn_total 1.0" in httpx2.get(f"{server.url}/metrics", timeout=30).text
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""What came in an archive or a mail: documents of their own, as their parent's file has them."""
+"""Files of an archive or a mail: documents of their own, as their parent's file has them."""
 
 import io
 import zipfile
@@ -28,7 +28,7 @@ def packed(**files):
 
 
 def read_all(collection):
-    """The documents by source with their status, once all that wait were read."""
+    """Read all waiting documents; return the documents by source with their status."""
     waiting = Document.objects.filter(collection=collection, status=Document.Status.PENDING)
     while (document := waiting.first()) is not None:
         ingestion.ingest(document.pk)
@@ -58,7 +58,7 @@ def test_members_follow_their_archive(collection, ingest, client, admin_client):
         (None, True), (archive.pk, False), (archive.pk, False)
     ]  # fmt: skip
 
-    # A new version: one is the same, one has changed, one is new; read again, nothing changes.
+    # In the new version one file is the same, one has changed, one is new; reading it again changes no document.
     newer = packed(notes__txt="The pump hums.\n", parts__csv=PARTS + "Bolt,3\n", more__md="# More\n\nWords.\n")
     ingest(collection, "pack.zip", newer)
     assert Document.objects.get(pk=notes.pk).status == "ready"

@@ -92,7 +92,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(bucket, collection, i
     assert page.status_code == 503
     assert "The files cannot be reached" in page.content.decode()
     assert readiness.files().state is Health.DEGRADED
-    # What was read is searched all the same.
+    # Documents that were read are searched all the same.
     assert api.post("/api/v1/search/", {"query": "pump grams"}, format="json").json()["results"]
     kept.delete()
     assert not Document.objects.filter(pk=kept.pk).exists()

@@ -1,5 +1,4 @@
-"""Where a passage stands counts: in a collection that the question names, where the answer before was found, or below a
-code of the question."""
+"""Preferred passages: in a collection that the question names, near the last answer, below a code of the question."""
 
 import pytest
 
@@ -117,7 +116,7 @@ def test_a_question_without_a_named_section_has_none():
 
 
 def test_a_single_number_is_that_of_a_heading_or_of_its_noun(collection, ingest):
-    """Every list has a second item."""
+    """A list item is no match: every list has a second item."""
     filler = "Everybody is asked to read this page with care before the first working day. " * 12
     ingest(collection, "list.md", f"# Step by step\n\nStep 1 and step 2 of the work:\n\n1. Wait.\n2. Sit.\n\n{filler}")
     ingest(collection, "steps.md", f"# Start\n\nStep 2: open the valve of the pump.\n\n{filler}")

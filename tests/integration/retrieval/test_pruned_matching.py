@@ -35,7 +35,7 @@ def rank(question, filters, depth, first_look):
 
 
 def notations(question, filters, depth):
-    """The conditions that passages were looked for with."""
+    """Return the conditions that passages were looked for with."""
     asked = []
 
     def fetch(sql, parameters):
@@ -58,7 +58,6 @@ def test_the_ranking_is_that_of_all_passages_that_match(corpus):
 
 
 def test_common_words_do_not_keep_passages_from_being_left_out(corpus):
-    """Some questions are answered by a formula, and the formula matches fewer passages than the words do."""
     saved = 0
     for question in QUESTIONS[:12]:
         (query,) = build_queries(question, [corpus.pk])

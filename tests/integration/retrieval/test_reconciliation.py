@@ -1,4 +1,4 @@
-"""Every kind of damage is found, told, and repaired where it can be."""
+"""Every kind of damage is found, reported, and repaired where it can be."""
 
 import io
 import json
@@ -54,7 +54,7 @@ def file_left(age_seconds):
 
 
 def change(model, **values):
-    """Writes the values into every row, or those of the first document or of the word "pump"."""
+    """Write the values into every row, or into the rows of the first document or of the word "pump"."""
     only = {Lexeme: {"lexeme": "pump"}, Document: {"source": "0.md"}, DocumentText: {"document__source": "0.md"}}
     return lambda: model.objects.filter(**only.get(model, {})).update(**values)
 
@@ -202,7 +202,7 @@ def test_what_the_embedder_cannot_do_does_not_keep_the_rest_from_being_repaired(
 
 
 def test_writers_and_repair_take_turns(library, ingest):
-    """A document that arrives between the check and the repair is counted, not counted away."""
+    """A document that arrives between the check and the repair is counted."""
     DAMAGE["passages miscounted"]()
     original = reconciliation.check
 
@@ -220,7 +220,7 @@ def test_writers_and_repair_take_turns(library, ingest):
 
 
 def run(*arguments):
-    """What the command prints, and the error it ends with."""
+    """Return the output of the command, and its final error."""
     out = io.StringIO()
     try:
         call_command("reconcile", *arguments, stdout=out)
@@ -233,7 +233,7 @@ def test_the_command_for_people(library):
     assert run() == ("Everything agrees.\n", "")
     DAMAGE["lexeme"]()
     out, error = run()
-    assert kinds() == {ProblemKind.LEXEMES}  # nothing was changed
+    assert kinds() == {ProblemKind.LEXEMES}  # unchanged
     assert out.splitlines()[0].split() == ["count", "collection", "what", "for", "example"]
     assert out.splitlines()[1].split()[:2] == ["1", "library"]
     assert "pump" in out

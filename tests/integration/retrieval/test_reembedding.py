@@ -89,7 +89,7 @@ def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     with monkeypatch.context() as switched:
         switched.setattr(embedder_choice, "embedder", Letters)
         reembed(lambda *_: None)
-    # It searches on with the vectors that it knows.
+    # The process still searches with the old vectors.
     assert search("pump", everything()).trace.degraded == ()
     assert "restart" in readiness.embedder().detail
     document = ingest(library, "late.md", "A pump that came late.")

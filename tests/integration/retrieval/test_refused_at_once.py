@@ -1,4 +1,4 @@
-"""What cannot work is refused when it is handed in, with a sentence that says whose hands it is in."""
+"""Unusable uploads are refused at once, with a sentence that says who can fix it."""
 
 import json
 
@@ -18,7 +18,7 @@ MAILBOX = {"host": "localhost", "port": 993, "security": "tls", "folder": "INBOX
 
 
 def add_source(admin, collection, kind, options):
-    """Returns the page that answers; empty when the source was saved."""
+    """Return the page that answers; empty when the source was saved."""
     form = {"collection": collection.pk, "name": "Site", "interval_minutes": 60, "metadata": "{}", **options}
     return str(admin.post(f"{reverse('admin:retrieval_source_add')}?kind={kind}", form).content.decode())
 

@@ -36,7 +36,7 @@ TEXTS = {
 }
 
 
-# What else a profile does to the order is off, whatever its defaults are.
+# All other effects of a profile on the order are off, whatever its defaults are.
 PLAIN = ProfileSettings(method=SearchMethod.ZSCORE, reformulate=False, reranker="none")
 
 
@@ -92,7 +92,7 @@ def sources(result):
 
 
 def test_a_cross_encoder_changes_the_order(library, settings, tmp_path):
-    # It counts valves, and the question's word is the same in all it reads: what it likes stood last.
+    # The reranker counts valves, and all texts have the question's word equally: its favourite was last.
     configure(
         settings,
         "tested",

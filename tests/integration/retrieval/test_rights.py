@@ -1,4 +1,4 @@
-"""Who may read which collections and documents, and that it holds in each of the retrievers."""
+"""Rights to read collections and documents, in each of the retrievers."""
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
@@ -167,7 +167,7 @@ def test_the_key_of_a_cached_answer_changes_with_what_is_hidden(library, member)
 
 
 def test_the_vector_index_is_used_with_the_condition(library, monkeypatch):
-    """As for any other filter: the nearest are read in the order of the index, and each is looked at."""
+    """The nearest rows are read in the order of the index, and each is checked, as for any other filter."""
     monkeypatch.setattr(dense_ranker, "EXACT_UP_TO", 0)
     statements = []
     fetch = dense_ranker.fetch

@@ -61,7 +61,7 @@ def test_a_scan_is_recognised_marked_and_warned_of(collection, client):
 
 @needs_engine
 def test_no_page_is_recognised_twice(collection, settings, monkeypatch):
-    """A turn that ends, or a worker that dies, between two pages leaves the first one done."""
+    """The worker's turn ends, or the worker dies, between two pages; the first page is done."""
     recognised = []
     recognise = pages._recognise
 

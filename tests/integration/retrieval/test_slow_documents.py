@@ -32,7 +32,7 @@ def read(document):
 
 
 def another_is_slow(collection, **heartbeat):
-    """A slow document that another worker is reading."""
+    """Return a slow document that another worker is reading."""
     other = submit(collection, "other.md", b"# Other\n\nWords.")
     Document.objects.filter(pk=other.pk).update(
         status=Document.Status.PROCESSING, is_slow=True, heartbeat_at=timezone.now() - timedelta(**heartbeat)

@@ -24,7 +24,7 @@ MANUAL = (Path(__file__).parents[3] / "demo" / "parts" / "service-manual.pdf").r
 
 
 def viewer(document, words="", **query):
-    """The address of the viewer with a passage: its first ``words`` in the text."""
+    """Return the address of the viewer with a passage: its first ``words`` in the text."""
     if words:
         text = DocumentText.objects.get(document=document).text
         query |= {"start": text.index(words), "end": text.index(words) + len(words)}
@@ -88,7 +88,7 @@ def test_a_passage_that_is_not_visible_is_shown_in_the_text(client, collection, 
 
 
 def test_a_document_of_markup_alone_is_shown_as_its_text(client, collection, ingest):
-    """Laying it out takes the web process a hundred times as long as prose."""
+    """The layout takes the web process a hundred times as long as prose."""
     document = ingest(collection, "a.md", "# One\n\nSome words.\n")
     # To ingest so much would take ten seconds.
     DocumentText.objects.update(text="# One\n\nSome words.\n" + "*_ " * 30_000)
@@ -149,7 +149,7 @@ def test_a_page_that_cannot_be_drawn_is_told_and_logged(client, manual, caplog):
 
 def test_a_page_that_has_to_wait_too_long_may_be_asked_for_again(client, manual, monkeypatch):
     monkeypatch.setattr(pdf_pages, "WAITING_SECONDS", 0.0)
-    # What earlier tests have looked at is remembered.
+    # The cache has layouts of earlier tests.
     pdf_pages._layouts.clear()
     forget_page_pictures(page_pictures(), manual.content_hash)
     with ExitStack() as taken:

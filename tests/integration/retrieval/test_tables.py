@@ -1,4 +1,4 @@
-"""Tables from the file to the computed answer: kept with their document, and seen by nobody who may not see it."""
+"""Tables from the file to the computed answer: kept with their document, and hidden with it."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def library(collection, ingest):
 
 
 def ask(question, *collections, hits=()):
-    """As of a search that found all passages of the collections, unless ``hits`` are given."""
+    """Answer as for a search that found all passages of the collections, unless ``hits`` are given."""
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
     found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
     candidates = find_candidates(question, filters, hits or list(found.values()))
@@ -80,7 +80,7 @@ def test_figures_are_computed_over_all_rows(library):
     )
     assert texts(cheapest) == [["MX-2", "96.00", "pump"]]
     assert (cheapest.matched, cheapest.total) == (3, 5)
-    # A row without a weight counts for nothing.
+    # A row without a weight does not count.
     assert (mean.value, mean.matched) == ("4325", 2)
     assert (count.value, count.conditions) == ("2", ("category = pumps", "bronze = yes"))
     assert (count.answers, count.ordinals, count.total) == (("2",), (1, 3), 5)

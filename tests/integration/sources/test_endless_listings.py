@@ -1,4 +1,4 @@
-"""A server that never comes to the end of its listing is left: at the first page with nothing new, or in time."""
+"""A server with an endless listing: the run stops at the first page without new items, or at its time limit."""
 
 import json
 import time
@@ -36,7 +36,7 @@ KINDS = {
 
 
 class EndlessServer(WebServer):
-    """Each page says that another one follows. ``keys`` are those of a page by its number, from 0."""
+    """Each page names a following one. ``keys`` returns the keys of a page by its number, from 0."""
 
     say: Callable[[int, list[str]], str]
     keys: Callable[[int], list[str]]

@@ -1,4 +1,4 @@
-"""`manage.py sync` ended by kill -9 while it saves a document: nothing is lost or doubled, and what is told is true."""
+"""`manage.py sync` ended by kill -9 while it saves a document: none is lost or doubled, and its report is true."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,7 +23,7 @@ _LOCK = 40_917
 
 @contextmanager
 def stopped_while_saving():
-    """Whoever saves one document more than SAVED waits, in the midst of its transaction, until this ends."""
+    """Make a process that saves one document more than SAVED wait within its transaction, until this ends."""
     with psycopg.connect(make_conninfo(**conninfo_to_dict(database_url())), autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         holder.execute(

@@ -1,4 +1,4 @@
-"""Each kind of source against its real server: what it holds becomes documents, and stays in sync."""
+"""Each kind of source against its real server: its items become documents, and stay in sync."""
 
 import json
 import re

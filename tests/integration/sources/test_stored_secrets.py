@@ -27,7 +27,7 @@ OTHER_SERVERS = [
 ]
 SAME_SERVER = ["https://files.example:8443/b", "https://FILES.example:8443/a"]
 MAILBOX = {"host": "mail.example", "port": 993, "security": "tls", "folder": "INBOX"}
-# By kind: its options, the name of its address, other options, and whether they are of the same server.
+# Each kind has its options, the name of its address, other options, and whether these are for the same server.
 ADDRESSES = {
     "website": ("url", {"way": "crawl", "depth": 1, "delay": 1}),
     "git": ("repository", {}),
@@ -104,7 +104,7 @@ def test_a_change_outside_the_form_removes_it_too(collection):
 
 
 def test_a_request_that_runs_meanwhile_does_not_bring_a_removed_one_back(collection):
-    """One request moves the source and types a password of its own, another one had read the source before."""
+    """One request moves the source and types a password of its own; another request had read the source before."""
     make_source(collection, "feed", {"url": URL, "content": "page", "password": SECRET})
     late, early = Source.objects.get(), Source.objects.get()
     for row, given in ((early, "mine"), (late, "")):

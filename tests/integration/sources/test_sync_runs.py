@@ -1,4 +1,4 @@
-"""What a run does when something goes wrong, and what it never does."""
+"""Runs of sources when something goes wrong, and the actions that a run never takes."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_much_is_not_removed_before_somebody_agrees(shelf, source):
     assert run.details["held"] == ["Shelf/a.md", "Shelf/b.md", "Shelf/c.md"]
     assert standing_of(source).state == SourceState.HELD
 
-    # One came back, and others went that nobody has agreed to.
+    # One came back, and others went without anyone's consent.
     shelf.put("a", "The pump a was found again.")
     for name in "def":
         shelf.delete(name)
@@ -126,7 +126,7 @@ def test_one_bad_file_does_not_stop_the_others(shelf, source):
     assert standing_of(source).state == SourceState.INCOMPLETE
     run = run_once(source)
     assert (numbers(run), len(run.details["failures"])) == ((0, 0, 10, 0, 2), 2)
-    # The log holds what happened, and not each minute in which nothing did.
+    # The log has one entry for each event, not for each minute without one.
     last = run_once(source)
     assert [each.pk for each in source.runs.all()] == [last.pk, run.pk - 1]
 
@@ -265,7 +265,7 @@ def test_machines_inside_are_asked_only_where_a_setting_says_so(address, allowed
 
 
 def test_a_redirect_into_the_own_network_is_refused(site, collection, settings, monkeypatch):
-    """The start page is allowed by its name; the machine that it leads to is not."""
+    """The start page is allowed by its name; the machine of its target is not."""
     inside, lookup = WebServer(), socket.getaddrinfo
     inside.pages["/"] = "<html>Inside</html>"
     port = site.url.rpartition(":")[2]

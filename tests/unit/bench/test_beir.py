@@ -57,7 +57,6 @@ def test_judgements_can_be_named_by_path_or_within_the_folder(folder, tmp_path, 
 
 
 def test_files_of_other_forms_are_read(folder):
-    """Windows line ends, no header, numbers as identifiers, judgements of other splits and of unknown documents."""
     write(folder / "corpus.jsonl", [{"_id": 7, "title": "a\ud800b", "text": "x\x00y"}])
     write(folder / "queries.jsonl", [{"_id": 1, "text": "which number?"}])
     (folder / "qrels.tsv").write_bytes(b"\xef\xbb\xbf1\t7\t1\r\n\r\n1\tgone\t1\r\nelsewhere\t7\t1\n")

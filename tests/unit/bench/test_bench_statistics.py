@@ -9,7 +9,6 @@ from evaluation.statistics import mean_interval
 
 
 def test_a_paired_difference_sees_what_the_separate_intervals_hide():
-    """Queries differ far more from each other than the methods do: only pairs show the small steady gain."""
     baseline = list(np.random.default_rng(3).uniform(size=50))
     better = [value + 0.01 + 0.002 * (number % 2) for number, value in enumerate(baseline)]
     apart, other = mean_interval(better), mean_interval(baseline)

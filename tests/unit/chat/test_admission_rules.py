@@ -72,7 +72,7 @@ def test_a_place_that_nobody_takes_is_free_again(queue, clock):
     clock.now += RESERVED_SECONDS
     for _ in range(5):
         join(queue)
-    # Who was taken gets in though the reservation is over.
+    # A caller that was admitted gets in though the reservation is over.
     queue.join(answers[1], lambda: None)
     assert queue.place(answers[1]) == 4
 
@@ -102,7 +102,7 @@ def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_
     flood = [take(queue, "flood") for _ in range(3)]
     with pytest.raises(BudgetSpent):
         take(queue, "flood")
-    # Who comes for answers after their reservation ended, or in another process, takes no places of others by it.
+    # A caller who asks for answers after their reservation ended, or in another process, takes no places of others.
     for answer_id in (*flood, *late):
         queue.join(answer_id, lambda: None, "flood")
     others = [join(queue, f"other {number}") for number in range(9)]

@@ -1,4 +1,4 @@
-"""What the debug panel draws: the waterfalls, the words around a match, and the rows of candidates."""
+"""The debug panel's drawings: the waterfalls, the words around a match, and the rows of candidates."""
 
 import re
 from html import unescape

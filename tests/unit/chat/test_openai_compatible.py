@@ -52,7 +52,7 @@ async def drafted(server, sources, prices=None, **limits):
 
 
 async def shown(stream):
-    """The text that a reader has at the end."""
+    """Return the text that a reader has at the end."""
     text = ""
     async for event in stream:
         text = "" if isinstance(event, Withdrawn) else text + event.text
@@ -79,7 +79,7 @@ EARLIER = "The pump weighs 3450 grams when it is empty [2]. It is made of steel 
         (f"{EARLIER} {PAINTED} Its lid is of brass.", "Its lid is of brass."),
         (f"{PAINTED}\n```\nRAL 6002\nRAL 9005\n```", "```\nRAL 6002\nRAL 9005\n```"),
         ("The pump weighs 3450 grams when it is full.", "The pump weighs 3450 grams when it is full."),
-        # It says nothing else, or so little that it may be meant.
+        # The reply has only earlier sentences, or a rest so short that the repetition may be meant.
         (EARLIER, EARLIER),
         ("It is made of steel. And brass.", "It is made of steel. And brass."),
     ],
@@ -92,7 +92,7 @@ async def test_what_a_follow_up_repeats_of_the_answer_before_is_left_out(server,
 
 
 async def test_the_request_quotes_the_sources_and_is_the_same_each_time(server, sources):
-    """The same, so that the server's prompt cache serves."""
+    """It is the same so that the server's prompt cache serves."""
     await pieces(server, sources)
     await pieces(server, sources)
     request, again = server.requests

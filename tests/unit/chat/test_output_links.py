@@ -1,4 +1,4 @@
-"""Links of a model's answer: only addresses that stand in a source stay links, however they are written and cut."""
+"""Links of a model's answer: only addresses that are in a source stay links, however they are written and cut."""
 
 import time
 
@@ -22,7 +22,7 @@ TAGS = find_tags([SOURCE])
 
 
 def shown(text, cut=0):
-    """The text as it is shown when it comes in pieces of so many characters."""
+    """Return the text as it is shown when it comes in pieces of this many characters."""
     written, upto, pieces = "", 0, []
 
     def show(end):

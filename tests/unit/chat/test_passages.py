@@ -1,4 +1,4 @@
-"""What is quoted of the best passage, where its marker stands, and which place is marked."""
+"""The quoted part of the best passage, the place of its marker, and the marked place."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a model is told, and that no text in it can pass for something else."""
+"""A model's prompt, in which no document text can imitate another part."""
 
 from dataclasses import replace
 from datetime import date
@@ -48,7 +48,7 @@ def test_the_day_and_the_headings_are_told():
 
 
 def test_what_changes_with_the_question_stands_behind_the_sources():
-    """Servers read a beginning that they know from their prompt cache."""
+    """Servers skip a beginning that is in their prompt cache."""
     first, second = (composed(question, source("It hums.")) for question in ("How loud?", "Hoe luid is de pomp?"))
     assert told(first)[0] == told(second)[0]
     end = told(first)[1].index("Today is")
@@ -179,7 +179,7 @@ def test_tokens_are_reckoned_by_bytes():
 
 
 def test_the_best_source_brings_the_text_around_its_passage():
-    """Half of the room goes to it before the others come, and what they leave over too."""
+    """It gets half of the room before the others come, and their remainder too."""
     before, after = "Before it.\n" * 40, "\nAfter it." * 40
     best = source("The pump hums.", marker=1)
     whole = replace(

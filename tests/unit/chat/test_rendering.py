@@ -159,7 +159,7 @@ def test_the_words_of_a_deleted_document_can_still_be_read():
 
 
 def doubted(text, *sentences):
-    """The answer with these sentences in doubt."""
+    """Return the answer with these sentences in doubt."""
     doubts = [Doubt(text.index(said), text.index(said) + len(said), f"Why {said[:4]}") for said in sentences]
     return Elements(answer_html(text, [cited(1), cited(2)], doubts))
 

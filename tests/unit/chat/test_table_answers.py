@@ -1,4 +1,4 @@
-"""What a computation over a table looks like in an answer."""
+"""The form of a computation over a table in an answer."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is written of a search is what is read of it."""
+"""Dataclasses of a search survive writing and reading as JSON."""
 
 import json
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ CUTS = pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
 
 
 def filtered(text, cut, known="", *, is_cut=False, **options):
-    """The shown text as a reader sees it at the end, and the stream."""
+    """Return the shown text as a reader sees it at the end, and the stream."""
     stream = MachineryStream(lambda piece: piece in known, **options)
     shown = ""
 

@@ -22,7 +22,7 @@ from retrieval.search.ranking.http_reranker import HttpReranker
 
 SECONDS = 0.6
 _CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
-# What is sent at once, and what is then sent again and again.
+# Each kind has the bytes sent at once, and the bytes then sent repeatedly.
 DRIPS = {
     "headers": (b"HTTP/1.1 200 OK\r\nX-Long: ", b"x"),
     "interim answers": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
@@ -34,7 +34,7 @@ DRIPS = {
 
 @contextmanager
 def dripping_server(kind, seconds):
-    """The address of a server that sends a byte now and then, for ``seconds`` unless the caller leaves."""
+    """Yield the address of a server that sends a byte now and then, for ``seconds`` unless the caller leaves."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def drip(connection):

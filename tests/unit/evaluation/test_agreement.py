@@ -1,4 +1,4 @@
-"""How far an answer says what was expected: by words, numbers and negations, without an embedder."""
+"""The agreement of an answer with the expected one: by words, numbers and negations, without an embedder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is in which arm, and the interval of the difference between the arms."""
+"""The arms of visitors, and the interval of the difference between the arms."""
 
 import math
 from collections import Counter
@@ -23,7 +23,7 @@ def test_the_shares_are_those_asked_for(traffic):
     within = counts[Arm.CONTROL] + counts[Arm.TREATMENT]
     assert abs(within / len(SUBJECTS) - traffic) < 4 * (traffic * (1 - traffic) / len(SUBJECTS)) ** 0.5 + 1e-12
     assert abs(counts[Arm.TREATMENT] / within - 0.5) < 4 * (0.25 / within) ** 0.5
-    # Another experiment shuffles anew.
+    # Another experiment shuffles differently.
     other = arms("other", traffic)
     agree = [a == b for a, b in zip(arms("salt", traffic), other, strict=True) if a is not None and b is not None]
     assert abs(sum(agree) / len(agree) - 0.5) < 4 * (0.25 / len(agree)) ** 0.5
@@ -97,5 +97,5 @@ def test_there_is_no_interval_for_few_visitors_and_an_endless_one_without_spread
     alike = effect([1.0] * 300, [1.0] * 300)
     assert not alike.is_known
     assert not alike.excludes_zero
-    # An arm that has seen none of a rare event is not certain: the variance is that of all visitors.
+    # An arm without a rare event is not certain: the variance comes from all visitors.
     assert not effect([0.0] * 100, [0.0] * 99 + [1.0]).excludes_zero

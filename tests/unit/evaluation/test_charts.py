@@ -29,7 +29,7 @@ def parsed(chart, **words):
 
 
 def numbers_of(chart):
-    """Every number that stands in an attribute that places a shape."""
+    """Return every number in an attribute that places a shape."""
     found = []
     for shape in parsed(chart).iter():
         for name in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "points", "r"):
@@ -55,7 +55,7 @@ def test_columns_are_as_high_as_their_parts(rows):
     for column, total in zip(columns, [total for total in totals if total], strict=True):
         drawn = sum(float(part.attrib["height"]) for part in column.findall("rect"))
         assert drawn == pytest.approx(total / highest * (BOTTOM - TOP), abs=0.02)
-        # Each part stands on the one before it, the first on the axis.
+        # Each part begins on top of the one before it, the first on the axis.
         floor = float(BOTTOM)
         for part in column.findall("rect"):
             top, height = float(part.attrib["y"]), float(part.attrib["height"])

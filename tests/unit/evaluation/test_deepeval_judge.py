@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.judge_server import judge_server
 
 ROOT = Path(__file__).resolve().parents[3]
-# Every name looked up and every address connected to, told when everything else that runs at exit has run.
+# It prints every name looked up and every address connected to, after all other exit handlers.
 RECORDER = """
 import atexit, json, os, socket, sys
 seen = []

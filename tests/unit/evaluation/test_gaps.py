@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from evaluation.dashboard.gaps import Unanswered, clusters, gaps, wordings
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
-# Three directions that have nothing to do with one another, and what lies close to each.
+# The three directions are orthogonal, each with its near words.
 DIRECTIONS = {"pump": [1, 0, 0, 0], "leave": [0, 1, 0, 0], "wifi": [0, 0, 1, 0]}
 
 
@@ -16,7 +16,7 @@ def asked(number, question, day=1):
 
 
 def vector_of(question):
-    """Unit vectors: questions that hold the same word have a cosine of 0.8 or more."""
+    """Return unit vectors: questions with the same word have a cosine of 0.8 or more."""
     (word,) = [word for word in DIRECTIONS if word in question] or ["wifi"]
     vector = np.array(DIRECTIONS[word], dtype=np.float32)
     vector[3] = (len(question) % 5) / 10
@@ -66,7 +66,7 @@ def test_groups_are_a_partition_and_alike_enough(vectors, least):
 
 
 def test_groups_are_joined_by_their_mean_likeness():
-    """Worked out by hand: points on a circle, whose cosines are those of the angles between them."""
+    """The example is computed by hand: points on a circle, whose cosines are the cosines of the angles between them."""
     angles = np.radians([0, 10, 25, 90, 100, 180])
     vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     # 0 and 10 (0.985), 90 and 100 (0.985), then 25 with the first two: (cos 25 + cos 15) / 2 = 0.936.

@@ -30,7 +30,7 @@ def test_impossible_rankings_are_refused(metric):
 
 
 def trec_eval_ndcg_cut(ranking, grades, k):
-    """A transcription of m_ndcg_cut.c: running sums over the list and over the ideal list, natural logarithms."""
+    """Return nDCG as m_ndcg_cut.c does: running sums over the list and over the ideal list, natural logarithms."""
     gained = ideal = 0.0
     for at, document in enumerate(ranking):
         if at >= k:

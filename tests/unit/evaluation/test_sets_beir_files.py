@@ -1,4 +1,4 @@
-"""Queries and judgements from files; what is wrong with them is told with file and line."""
+"""Queries and judgements from files; errors name file and line."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_queries_that_say_what_is_expected_need_no_judgements():
     answered, refused = read_questions(QUERIES + refusal)
     assert (answered.text, answered.expected_answer, answered.expected.refusal) == ("Who?", "Nobody.", False)
     assert (refused.text, refused.expected_answer, refused.expected.refusal) == ("Who won?", "", True)
-    # With judgements, a query of another split is left out, whatever its answer; a refusal has no judgement to have.
+    # If there are judgements, a query of another split is left out, whatever its answer; a refusal needs no judgement.
     found = read_questions(QUERIES + refusal, b"q1\tpump.md\t1\n")
     assert [one.id for one in found] == ["q1", "q3"]
 

@@ -1,4 +1,4 @@
-"""Where the expected passages stand in a ranking."""
+"""Ranks of the expected passages."""
 
 import pytest
 from hypothesis import given

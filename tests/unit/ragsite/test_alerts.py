@@ -19,7 +19,7 @@ RULES = [
     for group in yaml.safe_load((settings.BASE_DIR / "docs/alerts.yml").read_text())["groups"]
     for rule in group["rules"]
 ]
-# What Prometheus itself adds, and the buckets of a histogram.
+# Prometheus itself adds these, and the buckets of a histogram.
 OTHER_LABELS = {"instance", "job", "le"}
 SUFFIXES = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum"]}
 
@@ -70,7 +70,7 @@ shared_metrics.remove()
 
 @pytest.mark.parametrize("how", ["shared", "alone"])
 def test_every_counter_is_shown_at_zero_before_its_first_event(how, tmp_path):
-    """Else `increase()` does not see the first: a counter of which there is nothing to be compared with."""
+    """Otherwise `increase()` misses the first event: the counter has no earlier value to compare with."""
     command = [sys.executable, "-c", SHOWN, how, str(tmp_path)]
     environment = {**os.environ, "RERANK_URL": "http://127.0.0.1:9/rerank"}
     said = subprocess.run(

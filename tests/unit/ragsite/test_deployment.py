@@ -1,5 +1,7 @@
-"""A web process with the settings that docs/operations.md gives for a site behind a proxy: `check --deploy` has nothing
-to say, and neither DeepEval nor, without a collector, OpenTelemetry is imported."""
+"""A web process with the settings in docs/operations.md for a site behind a proxy: `check --deploy` reports no problem.
+
+DeepEval is not imported, and without a collector OpenTelemetry neither.
+"""
 
 import os
 import re

@@ -19,7 +19,7 @@ SCALE = Calibration(unrelated=0.2, answering=0.6, unrelated_texts=0.1, across_la
 
 
 def trace(found):
-    """A search that found these passages: by chunk id the cosine and the share of the question's words."""
+    """Return a search that found these passages: by chunk id the cosine and the share of the question's words."""
     candidates = tuple(
         Candidate(
             pk,

@@ -47,7 +47,7 @@ def attributed(text, cut=4):
     [
         ("The pump weighs 3450 grams.", "The pump weighs 3450 grams. [1]"),
         ("No, the pump weighs 3450 grams.", "No, the pump weighs 3450 grams. [1]"),
-        # Right markers stay where they stand, wrong ones are corrected there.
+        # Right markers stay in their place, wrong ones are corrected there.
         ("The pump weighs 3450 grams [1]. It hums.", "The pump weighs 3450 grams [1]. It hums. [1]"),
         ("The pump weighs 3450 grams [2].", "The pump weighs 3450 grams [1]."),
         ("According to [2], the pump weighs 3450 grams.", "According to [1], the pump weighs 3450 grams."),
@@ -57,7 +57,7 @@ def attributed(text, cut=4):
         ("The pump weighs 3450 grams [source 1][9]. It hums [^1].", "The pump weighs 3450 grams [1]. It hums [1]."),
         ("The pump weighs 3450 grams【2†source】. It hums<sup>1</sup>.", "The pump weighs 3450 grams[1]. It hums[1]."),
         ("The pump hums at night (1).", "The pump hums at night [1]."),
-        # Numbers in brackets of code are none; those that the prompt wrote otherwise are put right.
+        # Numbers in brackets of code are no markers; markers in another form than the prompt's are corrected.
         ("The pump hums at night, a[0] `b[2]` `c⟦2⟧` d⟦2⟧ [1].", "The pump hums at night, a[0] `b[2]` `c[2]` d[2]."),
         # Neither are values, and numbers that no source has.
         ("The pump weighs [1, 2] tons. Press [1] or [2].", "The pump weighs [1, 2] tons. Press [1] or [2]."),
@@ -68,7 +68,7 @@ def attributed(text, cut=4):
             "The pump weighs 3450 grams. [1]\n\n### Filter\n\n**Filter**\n\nThe pump hums. [1]",
         ),
         ("The pump weighs 3450 grams ` [1]. It hums.", "The pump weighs 3450 grams ` [1]. It hums. [1]"),
-        # What no source says has none.
+        # A sentence without a supporting source has no marker.
         ("The pump weighs 900 grams [1]. It hums at night.", "The pump weighs 900 grams. It hums at night. [1]"),
         (
             "It says:\n\n1. The pump hums at night.\n2. The red valve closes at 5 bar.\n\nMore",
@@ -87,7 +87,7 @@ def attributed(text, cut=4):
             "The sources do not mention its price. The pump hums at night.",
             "The sources do not mention its price. The pump hums at night. [1]",
         ),
-        # A name alone is too short to be checked, and stands in one source.
+        # A name alone is too short to be checked, and occurs in one source.
         ("Jansen", "Jansen [2]"),
     ],
 )  # fmt: skip
@@ -145,7 +145,7 @@ TEXTS = st.lists(st.sampled_from([*WORDS.split(), " ", " ", " ", "\n", "\n\n", "
 
 
 def without_spans(text, spans):
-    """The text without these spans and all blanks, in which the site may differ from the model."""
+    """Return the text without these spans and all blanks, in which the site may differ from the model."""
     kept, at = "", 0
     for start, end in sorted(spans):
         kept += text[at:start]

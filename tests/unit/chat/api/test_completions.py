@@ -20,7 +20,7 @@ SOURCES = [{"marker": 1, "content": "x" * 40}]
 
 
 def citation(at, start, document=9, marker=1):
-    """A citation whose marker is at ``at`` of the answer, and whose words are at ``start`` of the document."""
+    """Return a citation whose marker is at ``at`` of the answer, and whose words are at ``start`` of the document."""
     place = {"marker": marker, "marker_start": at, "marker_end": at + 2 + len(str(marker))}
     place |= {"marked_start": None, "marked_end": None, "section": "Pumps", "page": 3, "page_unit": "page"}
     return {**place, "document": {"id": document, "title": "Catalogue", "url": ""}, "start": start, "end": 50}
@@ -51,7 +51,7 @@ def test_a_document_that_is_gone_leads_to_the_site_so_that_the_others_keep_their
 
 
 def cited_text(*parts):
-    """An answer put together of texts and markers, with a statement for each text."""
+    """Return an answer of texts and markers, with a statement for each text."""
     text, citations, statements = "", [], []
     for part in parts:
         if isinstance(part, int):
@@ -73,7 +73,7 @@ def test_markers_are_numbered_in_order_of_appearance(parts):
     before = cited_text(*parts)
     sources = [{"marker": marker, "content": f"source {marker}"} for marker in range(1, 13)]
     after, numbered = number_in_order(before, sources, {})
-    # By marker, in order of appearance.
+    # Keys are markers, in order of appearance.
     numbers = {marker: at for at, marker in enumerate(dict.fromkeys(p for p in parts if isinstance(p, int)), 1)}
     assert after["answer"] == "".join(f"[{numbers[p]}]" if isinstance(p, int) else p for p in parts)
     for old, new in zip(before["citations"], after["citations"], strict=True):

@@ -15,7 +15,7 @@ from tests.support.site import free_port
 
 @pytest.fixture
 def model(tmp_path, settings, monkeypatch):
-    """A file that could be served, as far as is known before it is loaded."""
+    """Return a file that could be served, as far as is known before it is loaded."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     path = tmp_path / "tiny.gguf"
     path.write_bytes(b"GGUF" + bytes(100))

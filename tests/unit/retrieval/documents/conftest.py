@@ -21,8 +21,9 @@ draws a line."""
 
 
 def pdf(pages, *, protected=False, title="", outline=(), image_only=False):
-    """A PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it;
-    ``outline`` holds (title, page from 0). One that is ``protected`` asks for a password.
+    """Return a PDF with one page for each text, one line of it for each of its lines, or for the runs placed on it.
+
+    ``outline`` has (title, page from 0). A ``protected`` file asks for a password.
     """
     first_page = 5
     objects = {}
@@ -80,15 +81,17 @@ def docx_bytes(document):
 
 
 def repacked(data, entries):
-    """A ZIP file with some of its entries replaced or added."""
+    """Return a ZIP file with some of its entries replaced or added."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
     return bombs.zipped(kept | entries)
 
 
 def read_within_limits(data, name):
-    """Reads a hostile file in the sandbox, and cuts its text; the sentence by which it was rejected, empty if it was
-    read. Fails where either takes too long, or where the sentence is none for people."""
+    """Read a hostile file in the sandbox, cut its text, and return the sentence that rejected it, empty if none did.
+
+    Fails if either takes too long, or if the sentence is not readable for people.
+    """
     started = time.monotonic()
     rejected = ""
     try:
@@ -102,7 +105,7 @@ def read_within_limits(data, name):
         assert rejected.endswith(".")
         assert len(rejected) < 300
         return rejected
-    # What the worker itself does with the text is linear: a hundredth of what anything quadratic would take.
+    # The worker's own work on the text is linear: a hundredth of the time of anything quadratic.
     started = time.process_time()
     chunking.chunk(extracted, lambda texts: [len(text) // 4 for text in texts], 254)
     detect_language(extracted.text)

@@ -17,12 +17,12 @@ from retrieval.text.chunking import (
 
 
 def count_words(texts):
-    """Words and marks, long words by their length: a stand-in for word pieces, and additive as they are."""
+    """Count words and marks, long words by their length: additive, as word pieces are."""
     return [sum((len(word) + 7) // 8 for word in re.findall(r"\w+|[^\w\s]", text)) for text in texts]
 
 
 def count_pairs(texts):
-    """A count that is not additive: two texts joined cost more than both alone."""
+    """Count non-additively: two texts joined cost more than both alone."""
     return [count + count // 20 for count in count_words(texts)]
 
 
@@ -31,7 +31,7 @@ def markdown(source):
 
 
 def path_at(extracted, offset):
-    """The heading path at an offset, computed anew from the marks."""
+    """Return the heading path at an offset, computed again from the marks."""
     path = []
     for section in extracted.sections:
         if section.start > offset:
@@ -41,7 +41,7 @@ def path_at(extracted, offset):
 
 
 def check(extracted, chunks, budget, count=count_words):
-    """All that holds for any text and any budget."""
+    """Check all invariants, for any text and any budget."""
     text = extracted.text
     covered = [False] * len(text)
     for passage in chunks:
@@ -98,7 +98,7 @@ def test_any_markdown_is_covered_within_budget_under_its_headings(source, budget
     assert chunks == chunk(extracted, count, budget)
     for passage in chunks:
         for path in {path_at(extracted, at) for at in range(passage.start, passage.end)}:
-            # Only what stands before the first heading, and bare headings above, may lie outside.
+            # Only text before the first heading, and bare headings above, may lie outside.
             outside = path[: len(passage.heading_path)] != passage.heading_path
             assert not outside or passage.heading_path[: len(path)] == path
 

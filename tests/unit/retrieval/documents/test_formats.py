@@ -52,7 +52,6 @@ def test_one_registration_is_all_that_a_new_format_needs():
 
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])
 def test_a_document_of_an_unknown_format_is_shown_as_text(media_type):
-    """Not as numbered source code."""
     page = page_context(Document(source="a.unknown", media_type=media_type), DocumentText(text="A book.\n"), {})
     assert not page["is_code"]
     assert page["parts"] == ["A book.\n"]

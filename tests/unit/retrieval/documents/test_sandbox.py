@@ -170,7 +170,7 @@ def test_a_small_file_may_take_less_processor_time(size_bytes, seconds):
     assert (limits.seconds, limits.processor_seconds) == (60.0, seconds)
 
 
-# The kernel takes so many layers of Landlock and no more: the job's own fails, although the machine offers it.
+# The kernel limits the number of Landlock layers: the job's own fails, although the machine offers Landlock.
 WITHOUT_LANDLOCK = """
 import ctypes, json, os, struct, sys
 sys.path.insert(0, os.getcwd())

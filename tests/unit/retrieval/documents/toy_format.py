@@ -1,4 +1,4 @@
-"""A format that this module alone knows: an extractor and one registration."""
+"""A format that is defined in this module alone: an extractor and one registration."""
 
 from __future__ import annotations
 

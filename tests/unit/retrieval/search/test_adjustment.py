@@ -1,4 +1,4 @@
-"""Boosts and reranking: by hand, and the properties that hold for all candidates and judgements."""
+"""Boosts and reranking: examples by hand, and properties for all candidates and judgements."""
 
 import math
 

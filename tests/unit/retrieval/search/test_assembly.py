@@ -16,7 +16,7 @@ STEP = 160
 
 
 def passage(document, ordinal, *, tokens=50, content_hash=""):
-    """A passage of SIZE characters that overlaps the next one by SIZE - STEP."""
+    """Return a passage of SIZE characters that overlaps the next one by SIZE - STEP."""
     start = ordinal * STEP
     return Passage(
         chunk_id=document * 1000 + ordinal, document_id=document, document_title=f"Document {document}",
@@ -30,13 +30,13 @@ BLOCK = Block(7 * STEP + 20, 10 * STEP + 90, BlockKind.STEPS, 7 * STEP, 10 * STE
 
 
 def with_blocks(document, ordinal, *blocks, tokens=50):
-    """The passage, with those of the blocks that hold some of it."""
+    """Return the passage, with the blocks that it contains a part of."""
     bare = passage(document, ordinal, tokens=tokens)
     return replace(bare, blocks=tuple(each for each in blocks if each.start < bare.end and each.end > bare.start))
 
 
 def neighbours_with(*blocks, asked=None, tokens=50):
-    """The 41 passages of each document, as the database gives them."""
+    """Return the 41 passages of each document, as the database gives them."""
 
     def load(stretches, expand):
         if asked is not None:
@@ -103,13 +103,14 @@ def test_a_procedure_that_is_cut_comes_whole():
 
 
 def test_what_belongs_to_the_best_hits_comes_before_other_neighbours_with():
-    # Three passages more hold the procedure; for the neighbours of the second hit, and those around, no room is left.
+    # Three passages more contain the procedure; for the neighbours of the second hit, and those around, no room is
+    # left.
     found = hits(with_blocks(1, 7, BLOCK), passage(2, 7))
     context = assemble(found, neighbours_with(BLOCK), budget_tokens=500)
     assert next(block for block in context.blocks if block.best.document_id == 1).end >= BLOCK.end
     tight = assemble(found, neighbours_with(BLOCK), budget_tokens=150)
     assert {block.best.document_id for block in tight.blocks} == {1, 2}
-    # What cannot be held whole is not begun.
+    # A block that does not fit whole is not begun.
     assert tight.statistics["neighbours_added"] == 1
 
 

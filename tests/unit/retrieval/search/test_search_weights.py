@@ -1,4 +1,4 @@
-"""How much a question counts beside its text joined with the questions before it."""
+"""The weight of a question beside its text joined with the questions before it."""
 
 import pytest
 

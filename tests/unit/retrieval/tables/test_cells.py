@@ -1,4 +1,4 @@
-"""What cells and columns stand for, in English and Dutch notation."""
+"""Meanings of cells and columns, in English and Dutch notation."""
 
 import pytest
 

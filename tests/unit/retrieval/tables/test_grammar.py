@@ -1,4 +1,4 @@
-"""Questions and what is computed for them, over tables of several kinds; and questions for which nothing is."""
+"""Questions and their computations, over tables of several kinds; and questions without a computation."""
 
 import pytest
 
@@ -77,7 +77,7 @@ Total,Total,24,30,30,84
 
 
 def ask(question, table):
-    """What is computed, in one line: the operation and its answer; a dash where nothing is."""
+    """Return the computation in one line: the operation and its answer; a dash if there is none."""
     reading = read_question(question, table)
     computed = compute(reading, table) if reading is not None else None
     if computed is None:
@@ -90,7 +90,7 @@ def ask(question, table):
 
 
 def rows(question, table):
-    """The names of the first rows that the question chooses."""
+    """Return the names of the first rows that the question chooses."""
     reading = read_rows(question, table, min)
     computed = compute(reading, table) if reading is not None else None
     return [str(row.values[table.subject or 0]) for row in computed.rows[:3]] if computed is not None else []
@@ -111,7 +111,7 @@ def rows(question, table):
     ],
 )
 def test_rows_are_chosen_by_what_a_question_names(question, table, chosen):
-    """Where words are left over nothing is computed; what the others name is shown, and no more."""
+    """If words are left over, no value is computed; only the rows that the other words name are shown."""
     assert read_question(question, table) is None
     assert rows(question, table) == chosen
 
@@ -160,7 +160,7 @@ def test_a_column_that_begins_with_a_word_is_shown():
         (TOWNS, "Welke gemeenten hebben geen station?", "look_up Urk"),
         (TOWNS, "gemeenten met meer dan 200.000 inwoners", "list Utrecht, Groningen, Eindhoven"),
         (TOWNS, "Vergelijk het aantal inwoners van Eindhoven en Zeist", "compare Eindhoven"),
-        # A cell that holds a list has each of its values.
+        # A cell with a list has each of its values.
         (FILMS, "How many titles have the language French?", "count 2"),
         (FILMS, "Which title has the languages Dutch and French?", "look_up Dawn"),
         (FILMS, "Which titles are from Belgium?", "list Dawn, Snow"),
@@ -189,7 +189,7 @@ def test_a_column_that_begins_with_a_word_is_shown():
         (MEDALS, "Which nation has the most silver?", "-"),
         # The order of the rows is not read.
         (MEDALS, "Which nation is listed after Peru?", "-"),
-        # No nation has so many: perhaps they are counted otherwise.
+        # No nation reaches the number: perhaps they are counted otherwise.
         (MEDALS, "How many nations have at least 400 silver?", "-"),
         (MEDALS, "What is the highest rank?", "-"),
         (MEDALS, "What is the total of the ranks?", "-"),

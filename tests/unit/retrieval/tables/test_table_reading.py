@@ -1,4 +1,4 @@
-"""Tables of a document's text: where they are, and where their cells stand."""
+"""Tables of a document's text: their places, and the places of their cells."""
 
 import pytest
 

@@ -123,5 +123,5 @@ def test_idf_is_positive_and_falls_with_frequency():
 
 
 def test_long_runs_of_letters_take_no_time():
-    # With a pattern that starts anywhere this takes minutes; the suite's own time limit would tell.
+    # A pattern that starts anywhere would take minutes here; the suite's own time limit would report it.
     assert "x" * 100 in expand_identifiers("x" * 200_000 + " " + "A1" * 50_000)

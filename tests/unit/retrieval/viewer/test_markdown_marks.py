@@ -19,7 +19,7 @@ SIGNS = [
 
 
 class Reader(HTMLParser):
-    """What a reader sees, what of it is marked, and whether every element is closed where it should be."""
+    """The text that a reader sees, its marked parts, and whether every element is closed in its place."""
 
     def __init__(self, html):
         super().__init__()

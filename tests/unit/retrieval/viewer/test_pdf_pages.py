@@ -19,7 +19,7 @@ MANUAL = Path(__file__).parents[4] / "demo" / "parts" / "service-manual.pdf"
 
 
 def load_picture(source, number, cache, content_hash):
-    """The picture as the view loads it: kept, or drawn now."""
+    """Return the picture as the view loads it: cached, or drawn now."""
     data = pdf_pages.load_kept_picture(number, cache, content_hash)
     if data is None:
         data = pdf_pages.draw_picture(source, number, cache, content_hash)
@@ -40,7 +40,7 @@ def test_words_are_found_however_they_are_written(words, data):
     [
         # Cut at the end of a line.
         ("the termi\ufffe\r\nnal box, the terminal", "terminal box", 0, (4, 19)),
-        # Of several places the nearest one.
+        # The nearest of several places is taken.
         ("pump a pump b pump", "pump", 0, (0, 4)),
         ("pump a pump b pump", "pump", 5, (7, 11)),
         ("pump a pump b pump", "pump", 16, (14, 18)),
@@ -76,7 +76,7 @@ def test_values_of_a_form_are_drawn_and_marked(tmp_path):
 
 
 def darkest(image, x1, y1, x2, y2):
-    """The darkest of 256 greys in a part of the picture, whose sides are shares of the whole."""
+    """Return the darkest of 256 greys in a part of the picture, whose sides are shares of the whole."""
     width, height = image.size
     area = image.crop((round(x1 * width), round(y1 * height), round(x2 * width), round(y2 * height)))
     return int(area.getextrema()[0])

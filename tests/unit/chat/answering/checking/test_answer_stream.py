@@ -1,4 +1,4 @@
-"""What leaves a model is data: its prompt, its fence and its marks do not reach a reader."""
+"""A model's output is data: its prompt, its fence and its marks do not reach a reader."""
 
 from datetime import date
 
@@ -28,7 +28,7 @@ def streamed(output, text, cut=3):
 
 
 def withheld(output, text):
-    """The reason, and what was shown before."""
+    """Return the reason, and the text shown before."""
     shown = []
 
     def stream():

@@ -1,4 +1,4 @@
-"""What of a sentence can be checked."""
+"""The checkable parts of a sentence."""
 
 import pytest
 

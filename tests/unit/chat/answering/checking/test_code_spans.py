@@ -1,4 +1,4 @@
-"""Where the code is in a text, whole or still being written."""
+"""The places of code in a text, whole or still being written."""
 
 import pytest
 

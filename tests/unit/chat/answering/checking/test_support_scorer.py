@@ -1,4 +1,4 @@
-"""Statements held against passages."""
+"""The support of statements by passages."""
 
 import pytest
 from hypothesis import given

@@ -12,7 +12,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import HTML, PLAIN
 from tests.support import bombs
 
-# What is said of those that must be rejected.
+# These sentences reject the files that must be rejected.
 SENTENCES = {
     "pdf_nested_forms": "took longer than 1.5 s to be read|needed more than 256 MiB of memory",
     "pdf_endless": "took longer than 1.5 s to be read",

@@ -1,4 +1,4 @@
-"""The names of columns in delimited text and on sheets: which rows hold them, and what stands around them."""
+"""The names of columns in delimited text and on sheets: their rows, and the lines around them."""
 
 import io
 
@@ -23,7 +23,7 @@ TABLES = [
      "column 1: Beta; column 2: 2020; column 3: 2022\ncolumn 1: Gamma; column 2: 2018; column 3: 2023"),
     ("2022,2023,2024\n100,110,120\n90,95,99", "2022: 100; 2023: 110; 2024: 120\n2022: 90; 2023: 95; 2024: 99"),
     ("Team,Start,End\nA,2019,2021\nB,2018,2022", "Team: A; Start: 2019; End: 2021\nTeam: B; Start: 2018; End: 2022"),
-    # What is a value in the body of a table may be a name above it.
+    # A text that is a value in the body of a table may be a name above it.
     ("No,Name,City\n1,Ann,Gent\n2,Bob,Aalst", "No: 1; Name: Ann; City: Gent\nNo: 2; Name: Bob; City: Aalst"),
     ("#,Yes,No,-\nA,1,2,3\nB,3,4,5", "#: A; Yes: 1; No: 2; -: 3\n#: B; Yes: 3; No: 4; -: 5"),
     # Names that are the same or empty, empty columns, and a delimiter at the end of each line.
@@ -52,7 +52,7 @@ TABLES = [
      "Part: A-1; Weight kg: 2.5; Price EUR: 10\nPart: A-2; Weight kg: 3.5; Price EUR: 12"),
     # Rows of text are rows, whatever is missing.
     ("Task,Owner,Status\nDesign,Anouk,\nTesting,,Open", "Task: Design; Owner: Anouk\nTask: Testing; Status: Open"),
-    # Without names: none are made up for labels and questions.
+    # No names are made up for labels and questions.
     ("1001,Chair,oak\n1002,Table,beech", "column 1: 1001; column 2: Chair; column 3: oak\n"
      "column 1: 1002; column 2: Table; column 3: beech"),
     ("How do I reset my badge?,Go to the desk.\nWhere is the gym?,Floor 2.",

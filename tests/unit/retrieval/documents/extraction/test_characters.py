@@ -1,4 +1,4 @@
-"""Text, mails and names in archives, in encodings that are named wrongly or by nothing."""
+"""Text, mails and names in archives, in encodings with a wrong label or none."""
 
 import base64
 import io
@@ -134,7 +134,7 @@ def test_letters_in_a_header_that_are_not_encoded_are_read(codec):
 
 
 def archive_of(names, extra=b""):
-    """A ZIP archive that says nothing of the encoding of its names."""
+    """Return a ZIP archive that does not declare the encoding of its names."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for at, name in enumerate(names):

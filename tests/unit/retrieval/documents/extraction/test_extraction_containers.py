@@ -135,7 +135,7 @@ def test_an_outlook_message_is_read(tmp_path):
 
 
 def stored(path, header, values, *inner):
-    """A storage of an Outlook message with the properties ``values``, as the format keeps them."""
+    """Return a storage of an Outlook message with the properties ``values``, as the format keeps them."""
     entries, streams = [bytes(header)], []
     for pid, value in values.items():
         if isinstance(value, int):

@@ -97,7 +97,7 @@ MERGED = [
 
 
 def test_merged_cells_stand_in_their_columns(save_docx):
-    """In Word and on web pages: a name over two columns before the name of each, one over two rows in each."""
+    """In Word and on web pages, a name over two columns precedes both names, one over two rows is in both."""
     document = docx.Document()
     table = document.add_table(4, 4)
     for column, text in enumerate(["Region", "Product"]):

@@ -53,7 +53,7 @@ CONTENTS = """<html><body><div class="navheader"><table><tr><td>Prev</td><td>Nex
 
 
 def test_tables_of_contents_and_ways_to_other_pages_are_left_out():
-    """They hold the words of all sections, and would be found for each. Links in a text stay."""
+    """They contain the words of all sections, and would be found for each. Links in a text stay."""
     text = extract(CONTENTS.encode(), "pumps.html").text
     for gone in ("Prev", "How to drain", "On this page"):
         assert gone not in text

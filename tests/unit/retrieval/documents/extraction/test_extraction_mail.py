@@ -1,4 +1,4 @@
-"""Mails whose words stand in several parts, or in forms of their own: all of them are read in order, or named."""
+"""Mails with words in several parts, or in forms of their own: all of them are read in order, or named."""
 
 import base64
 import datetime

@@ -1,4 +1,4 @@
-"""What a reader of a web page sees and can open is read; what nothing opens stays out and is counted."""
+"""Parts of a web page that a reader sees or can open are read; parts that cannot be opened are left out and counted."""
 
 import pytest
 

@@ -75,7 +75,7 @@ def test_damaged_and_oversized_pdfs_are_rejected(make_pdf):
 
 
 def test_threads_can_read_at_once(make_pdf):
-    """The library for PDF files allows one thread: what reads is in a process of its own."""
+    """The library for PDF files allows one thread: reading is in a process of its own."""
     data = make_pdf([f"Page text {n}" for n in range(20)])
     expected = extract(data, "a.pdf").text
     limits = ExtractionLimits()
@@ -140,7 +140,7 @@ def test_titles_of_chapters_at_the_top_of_pages_are_dropped(make_pdf):
 
 
 def ruled(rows, top, *, is_grid):
-    """A table at the sides 60 to 460 with columns of 100 points, drawn with a grid or with three rules."""
+    """Return a table at the sides 60 to 460 with columns of 100 points, drawn with a grid or with three rules."""
     runs = [
         (64.0 + 100 * column, top - 14 - 20 * at, 10.0, cell)
         for at, row in enumerate(rows)
@@ -191,7 +191,7 @@ def aligned(rows, top, pitch=18):
 
 
 def test_a_table_without_rules_is_told_by_its_columns(make_pdf):
-    """Names over two columns, a name that holds for the rows below it, and the same header on the next page."""
+    """It has names over two columns, a name for the rows below it, and the same header on the next page."""
     header = [["", "", "2023", ""], ["Region", "Product", "Units", "Turnover"]]
     over_both = [(375.0, 700.0, 10.0, "2023"), *aligned([header[1]], 682)]
     rows = [["North", "Pumps", "120", "€ 1,200"], ["", "Valves", "35", "€ 310"], ["South", "Pumps", "97", "€ 960"]]
@@ -261,7 +261,7 @@ WRAPPED_AS_MARKDOWN = [
 
 @pytest.mark.parametrize("drawn", ["a rule a row", "shades", "nothing"])
 def test_a_cell_of_two_lines_is_one_cell(make_pdf, drawn):
-    """The other cells of its row stand at its middle, as browsers print them."""
+    """The other cells of its row are centred vertically, as browsers print them."""
     places, tops = (60.0, 200.0, 320.0, 420.0), [700.0, 676.0, 646.0, 622.0]
     runs = []
     for at, row in enumerate([*WRAPPED, ["Bo", "20.09", "Espoo", "none"]]):

@@ -1,4 +1,4 @@
-"""XLSX, XLS and ODS: tables wherever they stand on a sheet, with the values that a reader sees."""
+"""XLSX, XLS and ODS: tables anywhere on a sheet, with the values that a reader sees."""
 
 import datetime as dt
 import io
@@ -91,7 +91,7 @@ def test_a_workbook_is_read_as_the_tables_of_its_sheets():
 
 
 def as_old_workbook(workbook):
-    """The same cells, number formats, merged areas and hidden sheets as Excel 2003 saved them."""
+    """Return the same cells, number formats, merged areas and hidden sheets as Excel 2003 saved them."""
     old, out = xlwt.Workbook(), io.BytesIO()
     for sheet in workbook.worksheets:
         copy = old.add_sheet(sheet.title)
@@ -142,7 +142,7 @@ def test_what_is_hidden_and_what_was_never_computed_is_said():
 
 
 def sheet(*rows):
-    """A sheet whose cells stand between bars; those of digits are values."""
+    """Return a sheet whose cells are separated by bars; cells of digits are values."""
     cells = {
         number: {at: Cell(words, words.isdigit()) for at, words in enumerate(row.split("|")) if words}
         for number, row in enumerate(rows)
@@ -163,7 +163,7 @@ def sheet(*rows):
         (["Stock", "", "name|kg", "x|1"], "## Stock\n\nname: x; kg: 1\n"),
         # A form, and notes.
         (["Name:|Ann", "Phone:|555", "", "Call before noon"], "Name: Ann\n\nPhone: 555\n\nCall before noon\n"),
-        # Without names of columns, and with two that are the same.
+        # The sheets have no names of columns, and two equal names.
         (["1|2", "3|4"], "column 1: 1; column 2: 2\ncolumn 1: 3; column 2: 4\n"),
         (["name|kg|kg", "x|1|2"], "name: x; kg: 1; kg (2): 2\n"),
     ],
@@ -293,7 +293,7 @@ def test_notes_shapes_charts_and_hidden_parts_of_an_opendocument_sheet(make_zip)
 
 
 def binary_workbook(make_zip):
-    """The least of an XLSB: a shown and a hidden sheet, with text and a number in a row."""
+    """Return the least of an XLSB: a shown and a hidden sheet, with text and a number in a row."""
 
     def record(kind, data=b""):
         number = bytes([kind]) if kind < 128 else bytes([kind & 0x7F | 0x80, kind >> 7])
@@ -346,7 +346,7 @@ def test_a_binary_workbook_is_read_without_formats_and_says_so(make_zip):
 
 
 def test_a_workbook_with_a_part_that_stops_the_reader_is_read_by_the_other(make_zip):
-    """A style sheet that is not of the form that the library expects."""
+    """The style sheet is not of the form that the library expects."""
     with zipfile.ZipFile(io.BytesIO(saved(prices()))) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     files["xl/styles.xml"] = files["xl/styles.xml"].replace(b"<fill>", b'<fill><wrong at="1"/></fill><fill>', 1)

@@ -149,7 +149,7 @@ def test_plain_text_headings_must_agree_with_each_other():
             'sku;name;note\nA-1;"Pump; big";"two\nlines"\nA-2;Seal;\n',
             ["sku: A-1; name: Pump; big; note: two lines", "sku: A-2; name: Seal"],
         ),
-        # Without a header its columns are counted; tabs separate even where commas abound.
+        # Columns of a table without a header are counted; tabs separate even if there are more commas.
         ("n.csv", "1,2.5\n3,4.5\n", ["column 1: 1; column 2: 2.5", "column 1: 3; column 2: 4.5"]),
         ("t.tsv", "a\tb\nx, y, z\tw, v, u\n", ["a: x, y, z; b: w, v, u"]),
     ],

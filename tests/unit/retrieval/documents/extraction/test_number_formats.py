@@ -77,7 +77,7 @@ MOMENT = dt.datetime(2026, 3, 5, 14, 7, 9, 250_000)
         ("00123", "@", "00123"),
         (123, "@", "123"),
         (True, "General", "TRUE"),
-        # Whole days are ISO 8601, whatever the order; parts of a day and of a date are shown as they stand.
+        # Whole days are ISO 8601, whatever the order; parts of a day and of a date are shown unchanged.
         (MOMENT, "mm-dd-yy", "2026-03-05"),
         (MOMENT, "dd-mmm-yy hh:mm", "2026-03-05 14:07"),
         (MOMENT, "dddd d mmmm yyyy", "Thursday 2026-03-05"),

@@ -1,4 +1,4 @@
-"""What Word, PowerPoint and OpenDocument show outside of plain paragraphs: it is read, or it is named."""
+"""Parts of Word, PowerPoint and OpenDocument outside of plain paragraphs: they are read, or named."""
 
 import io
 import zipfile
@@ -167,7 +167,7 @@ def test_inserted_files_are_read_in_their_place(save_docx):
 
 
 def numbered(levels, paragraphs, overrides=""):
-    """A document whose paragraphs are (list, level, text), with a definition of the given levels for each list."""
+    """Return a document whose paragraphs are (list, level, text), with a definition of its levels for each list."""
     document = docx.Document()
     root = document.part.numbering_part.element
     for child in list(root):
@@ -192,7 +192,7 @@ def numbered(levels, paragraphs, overrides=""):
 @pytest.mark.parametrize(
     ("levels", "paragraphs", "expected"),
     [
-        (  # An interrupted list goes on.
+        (  # An interrupted list continues.
             [(1, "decimal", "%1.")],
             [(1, 0, "Open"), (0, 0, "Wait."), (1, 0, "Close")],
             "1. Open\n\nWait.\n\n2. Close\n",

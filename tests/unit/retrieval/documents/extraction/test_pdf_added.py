@@ -1,4 +1,4 @@
-"""What PDF files hold beside the text of their pages: forms, notes, attached files, layers, fonts without a map."""
+"""Parts of PDF files beside the text: forms, notes, attached files, layers, fonts without a map."""
 
 import pytest
 

@@ -7,7 +7,7 @@ from tests.support import bombs
 
 
 def line(top, *parts, left=60.0, size=11.0):
-    """Runs of a line: each part as text, or as (text, share of the size, rise in shares of the size)."""
+    """Return the runs of a line: each part as text, or as (text, share of the size, rise in shares of the size)."""
     runs = []
     for part in parts:
         text, share, rise = (part, 1.0, 0.0) if isinstance(part, str) else part

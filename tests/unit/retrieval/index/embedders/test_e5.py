@@ -83,7 +83,7 @@ def test_a_text_cannot_write_special_tokens(embedder):
 
 
 def test_word_rows_by_the_published_formula(weights):
-    """Each block is a scale in half precision and 16 bytes of two values, 8 more than what they stand for."""
+    """Each block is a scale in half precision and 16 bytes of two values, each stored 8 higher."""
     _, place, _ = weights._tensors["emb.word"]
     for number in (0, 2, 35378, 250001):
         with WEIGHTS.open("rb") as file:
@@ -142,7 +142,7 @@ def test_damaged_pieces_in_the_cache_are_written_again(tmp_path, embedder):
 
 
 def test_a_process_takes_at_most_150_mib_and_does_not_load_the_other_tokenizer(embedder):
-    """119 MiB, of which 35 are Python with numpy and ONNX Runtime."""
+    """It takes 119 MiB, of which 35 are Python with numpy and ONNX Runtime."""
     embedder.prepare()
     script = (
         "import pathlib, sys\n"
@@ -186,7 +186,7 @@ def private_mib():
 
 
 def test_a_fork_ends_although_the_session_was_opened_before_it(embedder):
-    """ONNX Runtime's telemetry would have a thread that the fork lacks, and waits for when it ends."""
+    """ONNX Runtime's telemetry would wait at the end for a thread that the fork lacks."""
     script = (
         "import os, pathlib, sys\n"
         "from retrieval.index.embedders.e5 import MultilingualE5\n"

@@ -1,6 +1,6 @@
 """Embedders that the tests make, one a pooling, against the same model formula by formula.
 
-By hand the formulas were held against sentence-transformers on random models of these forms: equal in fp32.
+The formulas were compared by hand with sentence-transformers on random models of these forms: equal in fp32.
 """
 
 import json

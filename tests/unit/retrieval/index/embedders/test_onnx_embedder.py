@@ -44,7 +44,7 @@ def model_dir():
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory):
-    """The run's own cache, or DATA_DIR/models when that is set, for a run that must not write 110 MB."""
+    """Return the run's own cache, or DATA_DIR/models when that is set, for a run that must not write 110 MB."""
     if data_dir := os.environ.get("DATA_DIR"):
         return Path(data_dir) / "models"
     return tmp_path_factory.mktemp("models")
@@ -65,7 +65,7 @@ def test_it_is_close_to_the_published_formulas(embedder, model_dir):
     expected = np.array([unit(reference_hidden(weights, each, [0] * len(each), heads=12).mean(0)) for each in ids])
     similar = (embedder.embed_documents(texts) * expected).sum(axis=1)
     assert similar[[len(text.split()) > 4 for text in texts]].min() >= 0.99
-    # The least precise are texts of nothing but one unknown token.
+    # The least precise are texts of a single unknown token.
     assert similar.min() >= 0.97
 
 
@@ -181,7 +181,7 @@ def test_a_forked_child_opens_a_session_of_its_own(embedder):
         pipe.send((reset, embedder.embed_documents(TEXTS[:4])))
 
     receiving, sending = multiprocessing.Pipe(duplex=False)
-    # The lock is held at the fork, as by a thread that is opening the session.
+    # The lock is taken at the fork, as by a thread that is opening the session.
     with embedder._lock:
         process = multiprocessing.get_context("fork").Process(target=child, args=(sending,))
         process.start()

@@ -154,7 +154,7 @@ def test_a_name_is_fetched_from_the_hub(folder, hub, tmp_path):
 def test_a_process_that_forks_goes_on(folder):
     encoder = CrossEncoder(str(folder))
     expected = encoder.score_texts(QUERY, TEXTS, UNHURRIED)
-    with encoder._lock:  # as another thread might hold it
+    with encoder._lock:  # as another thread might do
         child = os.fork()
         if not child:
             try:

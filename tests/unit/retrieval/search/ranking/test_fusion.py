@@ -1,4 +1,4 @@
-"""Fusion, method by method, and the properties that hold for all of them."""
+"""Fusion, method by method, and properties of all methods."""
 
 import math
 from dataclasses import replace
@@ -64,7 +64,7 @@ def test_zscore_ranks_by_scores_that_a_leg_did_not_list():
 
 
 def test_words_that_no_candidate_has_count_less_with_zscore():
-    """As with a question in another language than the documents."""
+    """This happens with a question in another language than the documents."""
     retrievers = [ranking(Retriever.LEXICAL, {1: 3.0, 2: 1.0}), ranking(Retriever.VECTOR, {2: 0.8, 1: 0.7})]
     weights = RetrieverWeights(vector=0.4, lexical=0.6)
     for method, few in ((SearchMethod.ZSCORE, [2, 1]), (SearchMethod.LINEAR, [1, 2])):
@@ -73,7 +73,7 @@ def test_words_that_no_candidate_has_count_less_with_zscore():
         assert ids(fuse(searched, retrievers, word_share=0.2)) == few
     said = fuse(plan(SearchMethod.ZSCORE, weights), retrievers, word_share=0.2)[0].retrievers[Retriever.LEXICAL]
     assert said.weight == pytest.approx(0.2)
-    # A retriever that is alone keeps its weight: there is nothing to weigh it against.
+    # A single retriever keeps its weight, because there is no second one to compare it with.
     alone = fuse(plan(SearchMethod.ZSCORE, weights), retrievers[:1], word_share=0.2)[0]
     assert alone.retrievers[Retriever.LEXICAL].weight == 0.6
 

@@ -13,7 +13,7 @@ TERMS = st.lists(st.tuples(BOUNDS, st.booleans()), min_size=1, max_size=6).map(
 
 
 def matches(notation, held):
-    """What PostgreSQL says of a passage with these terms; & binds stronger than |, as `and` does than `or`."""
+    """Return whether PostgreSQL finds a passage with these terms; & binds stronger than |, as `and` does than `or`."""
     if not notation:
         return False
     expression = notation.replace("&", " and ").replace("|", " or ")

@@ -1,4 +1,4 @@
-"""What is put right in a question, what is only offered, and what is never touched."""
+"""Words of a question that are corrected, only offered, or never changed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reformulation by a model, over real HTTP: what it is told, what is believed, and what happens when it is away."""
+"""Reformulation by a model, over real HTTP: its prompt, its accepted answers, and its absence."""
 
 import logging
 import time
@@ -80,7 +80,7 @@ def test_what_is_no_query_is_not_believed(server, content, why):
 def test_marks_around_a_query_are_no_part_of_it(server, around):
     server.content = around.format("price of the MX-9920-W pump")
     assert model(server).reformulate(FOLLOW_UP, HISTORY).query == "price of the MX-9920-W pump"
-    # Those of the question are: the words must occur together.
+    # The question's own quotation marks are: the words must occur together.
     server.content = '"wet rotor"'
     assert model(server).reformulate('and the "wet rotor"', HISTORY).query == '"wet rotor"'
     server.content = '"wet rotor" and "dry rotor"'
