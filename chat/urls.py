@@ -2,18 +2,11 @@ from django.urls import path
 
 from chat.debugging.panel import debug, scores
 from chat.pages import widget
-from chat.pages.conversation_views import (
-    conversation_entry,
-    conversations,
-    delete_conversation,
-    feedback,
-    rename_conversation,
-    share,
-    shared,
-    stop_sharing,
-)
+from chat.pages.conversation_views import conversation_entry, conversations, delete_conversation, rename_conversation
+from chat.pages.feedback_views import feedback
 from chat.pages.page_views import conversation, home
 from chat.pages.question_views import ask, stop, stream
+from chat.pages.sharing_views import share, shared, stop_sharing
 
 app_name = "chat"
 

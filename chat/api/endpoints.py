@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
 from typing import Any, ClassVar
 
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.db import connection, connections
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.db import connection
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import mixins, status, viewsets
-from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import APIException, PermissionDenied, Throttled, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chat.api.event_streams import event_stream
 from chat.api.serializers import (
     AnswerSerializer,
     AskRequestSerializer,
@@ -40,9 +37,9 @@ from chat.conversations.rights import (
     visitor_of,
 )
 from chat.exceptions import BudgetSpent, InvalidQuestion, SiteBusy
-from chat.models import Answer, Conversation, Feedback, StreamedEvent
+from chat.models import Answer, Conversation, Feedback
 from chat.models.conversation import ConversationQuerySet
-from chat.streaming import asking, payloads, readers, saving, sse, streams
+from chat.streaming import asking, payloads, readers, saving, streams
 from chat.streaming.streams import EVENT_ID
 from core.api.callers import caller_of
 from core.api.pagination import Pagination
@@ -106,41 +103,6 @@ class ConversationViewSet(
         else:
             own = own | conversations_of_nobody()
         return own.select_related("collection")
-
-
-def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
-    """Stream the answer's events after ``after`` while the caller may read them.
-
-    The first event names the answer and its conversation, so that a reader can return or stop the writing.
-    """
-    named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
-    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
-    session_key = request._request.session.session_key or "" if is_by_session else ""
-    caller = caller_of(request)
-
-    async def encoded() -> AsyncIterator[bytes]:
-        # Early bytes show an open connection to proxies and readers.
-        yield sse.comment("open")
-        await give_back_connection()
-        following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
-        async with aclosing(following) as events:
-            async for event in events:
-                yield encode(event, named)
-                if event.name != "ping":
-                    named.clear()
-
-    return sse.respond(encoded())
-
-
-async def give_back_connection() -> None:
-    """Close the database connection, which a waiting stream must not keep."""
-    await sync_to_async(connections.close_all)()
-
-
-def encode(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
-    if event.name == "ping":
-        return sse.comment("ping")
-    return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)
 
 
 _EVENT_ID = {"type": "string", "pattern": "^([0-9]{1,9}-[0-9]{1,9})?$"}

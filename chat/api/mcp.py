@@ -25,7 +25,7 @@ from rest_framework.exceptions import APIException, NotFound, ParseError, Permis
 from rest_framework.request import Request
 
 from chat.api.endpoints import AskersView, begin_as_asked, finish_answer
-from chat.api.openai import BROKEN
+from chat.api.openai_errors import BROKEN
 from chat.models import Answer
 from chat.streaming import payloads
 from core.api.permissions import check_scopes

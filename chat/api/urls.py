@@ -4,8 +4,9 @@ from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
 from chat.api.completions import CompletionsView
+from chat.api.embeddings import EmbeddingsView
 from chat.api.endpoints import AnswerStreamView, AnswerView, AskView, ConversationViewSet, FeedbackView, StopView
-from chat.api.openai import EmbeddingsView, ModelsView, ModelView, NotOfferedView
+from chat.api.openai import ModelsView, ModelView, NotOfferedView
 
 router = SimpleRouter(use_regex_path=False)
 router.register("conversations", ConversationViewSet, basename="conversation")

@@ -8,8 +8,8 @@ from typing import Any
 from django.utils.text import Truncator
 
 from chat.models import Answer
+from chat.pages.doubts import reason_label
 from chat.pages.plain_text import plain
-from chat.pages.rendering import reason_label
 from retrieval.passage_address import passage_url
 
 PASSAGE_CHARACTERS = 220

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
@@ -15,119 +13,9 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from chat.conversations import sharing
-from chat.conversations.rights import is_own, own_answers
-from chat.models import Answer, Conversation, Feedback
 from chat.pages.access import for_visitors, own_conversation
-from chat.pages.forms import FeedbackForm, ShareForm, TitleForm
-from chat.pages.page_views import answers_before_branch, saved_answers, sidebar
-from chat.pages.turns import build_turn, build_withheld_turn
-
-
-@require_POST
-@for_visitors
-def feedback(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    answer = get_object_or_404(own_answers(request), pk=answer_id)
-    form = FeedbackForm(request.POST)
-    if not form.is_valid():
-        return _refuse(request, answer, form)
-    said = _keep(answer, form)
-    settled = form.cleaned_data["has_details"]
-    unfolded = form.cleaned_data["helpful"] is False and not settled
-    if not request.htmx:  # type: ignore[attr-defined]
-        address = reverse("chat:conversation", args=[answer.conversation_id])
-        return redirect(f"{address}#answer-{answer.pk}-feedback")
-    context = {"turn": build_turn(answer), "settled": settled, "unfolded": unfolded}
-    return trigger_client_event(render(request, "chat/_feedback.html", context), "announce", {"sentence": said})
-
-
-def _refuse(request: HttpRequest, answer: Answer, form: FeedbackForm) -> HttpResponse:
-    error = " ".join(str(sentence) for found in form.errors.values() for sentence in found)
-    if not request.htmx:  # type: ignore[attr-defined]
-        return HttpResponse(error, status=422, content_type="text/plain")
-    rejected = {"reason": form.cleaned_data.get("reason", ""), "comment": request.POST.get("comment", "")}
-    context = {"turn": replace(build_turn(answer), **rejected), "unfolded": True, "feedback_error": error}
-    response = render(request, "chat/_feedback.html", context, status=422)
-    return trigger_client_event(response, "announce", {"sentence": error})
-
-
-def _keep(answer: Answer, form: FeedbackForm) -> str:
-    given = form.cleaned_data
-    if given["helpful"] is None:
-        Feedback.objects.filter(answer=answer).delete()
-        return _("Your judgement is taken back.")
-    wanted = {name: given[name] for name in ("helpful", "reason", "comment")}
-    Feedback.objects.update_or_create(answer=answer, defaults=wanted)
-    return _("Thank you, your judgement is saved.")
-
-
-@require_POST
-@for_visitors
-def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    conversation = own_conversation(request, conversation_id)
-    form = ShareForm(conversation, request.POST)
-    if not form.is_valid():
-        return HttpResponse(_("Choose what is shared, and with whom."), status=422, content_type="text/plain")
-    chosen = form.cleaned_data
-    sharing.share(conversation, chosen["scope"], chosen["audience"], chosen["answer"])
-    return _show(request, conversation, _("Shared. Copy the link."))
-
-
-@require_POST
-@for_visitors
-def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    conversation = own_conversation(request, conversation_id)
-    sharing.stop_sharing(conversation)
-    return _show(request, conversation, _("The conversation is not shared any more."))
-
-
-def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("chat:conversation", conversation.pk)
-    response = render(request, "chat/_share.html", {"conversation": conversation, "unfolded": True})
-    return trigger_client_event(response, "announce", {"sentence": said})
-
-
-@require_GET
-@for_visitors
-def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    conversation = sharing.shared_conversation(token, request.user)
-    if conversation is None:
-        response = render(request, "chat/not_shared.html", status=404)
-    else:
-        # A shared answer may repeat earlier ones.
-        answers = list(saved_answers(conversation))
-        withheld = sharing.withheld_from(request.user, [*answers_before_branch(conversation), *answers])
-        answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
-        turns = [
-            # Other ids, because the id of an unowned answer lets any reader change it.
-            replace(
-                build_withheld_turn(answer, question=_("A question about documents that you may not read"))
-                if answer.pk in withheld
-                else build_turn(answer),
-                id=uuid.uuid5(token, str(answer.pk)),
-            )
-            for answer in answers
-        ]
-        context = {
-            "conversation": conversation,
-            "heading": _choose_heading(conversation, answers, withheld),
-            "turns": turns,
-            "is_own": is_own(request, conversation),
-        }
-        response = render(request, "chat/shared.html", context)
-    # Search engines must not index shared links.
-    response["X-Robots-Tag"] = "noindex, nofollow"
-    return response
-
-
-def _choose_heading(conversation: Conversation, answers: Sequence[Answer], withheld: Collection[uuid.UUID]) -> str:
-    """Return the title, which may be a hidden question."""
-    if any(answer.pk in withheld for answer in answers):
-        return _("Shared conversation")
-    if conversation.share_scope == Conversation.ShareScope.ANSWER:
-        return answers[0].question if answers else _("Shared conversation")
-    return str(conversation)
+from chat.pages.forms import TitleForm
+from chat.pages.page_views import sidebar
 
 
 @require_GET

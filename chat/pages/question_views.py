@@ -29,7 +29,7 @@ from chat.models import Answer
 from chat.pages.access import for_visitors, may_debug, own_conversation
 from chat.pages.cards import source_cards
 from chat.pages.page_views import page, sidebar
-from chat.pages.rendering import Lines, StreamedMarkdown, streamed_html
+from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
 from chat.pages.suggestions import follow_ups
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, notices
 from chat.streaming import asking, readers, sse, streams

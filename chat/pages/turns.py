@@ -19,8 +19,8 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Feedback
 from chat.pages.answer_text import approved_line, shows_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, result_cards, source_cards
+from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.plain_text import plain
-from chat.pages.rendering import Doubt, add_doubt_remarks, count_checked, doubts
 from retrieval.models import Collection as DocumentCollection
 
 # Below this probability, the reader is warned.
@@ -160,7 +160,7 @@ def build_turn(answer: Answer, *, debug: bool = False, models: Sequence[str] = (
         citations=citations,
         sources=source_cards(answer.sources, citations),
         results=result_cards(answer.alternatives),
-        doubts=doubts(answer.statements),
+        doubts=find_doubts(answer.statements),
         approved=approved_line(approval.by, approval.on) if approval else "",
         is_narrow=answer.refused and not approval and _is_narrow(answer),
         helpful=feedback.helpful if feedback else None,

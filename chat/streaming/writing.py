@@ -11,15 +11,13 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from contextvars import Context
-from datetime import timedelta
-from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import DatabaseError, OperationalError, transaction
+from django.db import OperationalError
 from django.utils.translation import gettext as _
 
 from chat import budgets
@@ -29,11 +27,12 @@ from chat.metrics import OUT_OF_TIME, QUEUE_SECONDS
 from chat.models import Answer
 from chat.streaming import answer_cache, payloads, saving
 from chat.streaming.admission import ADMISSION
+from chat.streaming.heartbeats import WATCHES, watch
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
 from core import deadline
-from core.database import NOT_WAITING, fetch, statements_within
+from core.database import statements_within
 from core.threads import in_database
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -41,21 +40,8 @@ from retrieval.types import SearchFilters, SearchMethod
 
 logger = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 0.25
-# Writing continues for a reader who may reconnect.
-UNFOLLOWED_SECONDS = 5.0
-# Writing stops in the next round for a caller who cannot reconnect.
-GONE_SECONDS = 0.2
 SAVE_PAUSES_SECONDS = (0.2, 1.0, 3.0)
 LOOK_UP_SECONDS = 2.0
-
-_RENEW = (
-    "UPDATE chat_answer SET heartbeat_at = statement_timestamp() "
-    f"WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) AND {NOT_WAITING} "
-    "RETURNING lease, coalesce(followed_at > statement_timestamp() - %s, false)"
-)
-
-_WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
 
 
 def acquire(answer_id: uuid.UUID) -> Run | None:
@@ -75,10 +61,10 @@ def start(run: Run) -> None:
     RUNS[run.answer.pk] = run
     run.task = asyncio.create_task(_write(run), name=f"answer {run.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
-    watch = _WATCHES.get(run.loop)
-    if watch is None or watch.done():
+    watching = WATCHES.get(run.loop)
+    if watching is None or watching.done():
         # The task works for all answers, not for one request.
-        _WATCHES[run.loop] = run.loop.create_task(_watch(run.loop), name="heartbeat of answers", context=Context())
+        WATCHES[run.loop] = run.loop.create_task(watch(run.loop), name="heartbeat of answers", context=Context())
 
 
 async def _write(run: Run) -> None:
@@ -289,61 +275,3 @@ def _forget(run: Run) -> None:
     """Forget the run, but not a newer one of another loop."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]
-
-
-async def _watch(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats; cancel runs that were stopped, or lost their lease or readers."""
-    while True:
-        await asyncio.sleep(FLUSH_SECONDS)
-        runs = [run for run in list(RUNS.values()) if run.loop is loop]
-        if not runs:
-            return
-        snapshots = {run: len(run.events) for run in runs if not run.ending}
-        try:
-            followed = await in_database(_store, snapshots)
-        except Exception:
-            # The next round tries again.
-            logger.exception("Events of %d answers could not be stored.", len(snapshots))
-            continue
-        for run in snapshots:
-            if run not in followed or (not run.ending and not followed[run] and _is_abandoned(run)):
-                run.cancel()
-
-
-def _is_abandoned(run: Run) -> bool:
-    now = time.monotonic()
-    if run.readers or run.may_return:
-        return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
-    return now - run.last_read > GONE_SECONDS
-
-
-def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store each run's events up to a number; return whether leased runs are followed elsewhere."""
-    if not snapshots:
-        return {}
-    try:
-        return _store_at_once(snapshots)
-    except DatabaseError:
-        if len(snapshots) == 1:
-            raise
-        logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
-    # An error in one run must not stop the others.
-    followed: dict[Run, bool] = {}
-    for run, upto in snapshots.items():
-        try:
-            followed |= _store_at_once({run: upto})
-        except DatabaseError:
-            logger.exception("Events of answer %s could not be stored.", run.answer.pk)
-            followed[run] = False
-    return followed
-
-
-def _store_at_once(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    by_lease = {run.answer.lease: run for run in snapshots}
-    with transaction.atomic():
-        renewed = fetch(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
-        followed = {by_lease[token]: is_followed for token, is_followed in renewed}
-        saving.store([event for run in followed for event in run.events[run.stored : snapshots[run]]])
-    for run in followed:
-        run.stored = snapshots[run]
-    return followed

@@ -13,7 +13,7 @@ from chat.answering.checking.citations import find_markers, remove_markers, with
 from chat.answering.checking.support import SupportReason, extract_assertion, groundedness
 from chat.answering.checking.verification import verify
 from chat.answering.checking.words import stems
-from chat.pages.rendering import reason_label
+from chat.pages.doubts import reason_label
 from chat.types import CheckedStatement, Verified
 from core.exceptions import RagsiteError
 from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable

@@ -15,8 +15,8 @@ from django.views import defaults
 from django_htmx.http import reswap, retarget
 from rest_framework.exceptions import Throttled
 
-from chat.api.openai import error as openai_error
-from chat.api.openai import kind_of
+from chat.api.openai_errors import describe_error as openai_error
+from chat.api.openai_errors import kind_of
 from core import database, disk
 from core.exceptions import FilesUnavailable
 

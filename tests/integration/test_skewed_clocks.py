@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chat.models import Answer, Conversation
-from chat.streaming import saving, streams, writing
+from chat.streaming import heartbeats, saving, streams, writing
 from core import job_queue
 from core.job_queue import sweep as sweep_jobs
 from core.jobs import Job, acquire_lease
@@ -124,10 +124,10 @@ def test_an_answer_is_followed_and_not_written_twice(skew, clock, settings):
     assert saving.close_interrupted() == 0
     # The writer, on the first machine, sees that somebody follows on the second.
     clock(skew)
-    assert writing._store({run: 0}) == {run: True}
-    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=writing.UNFOLLOWED_SECONDS))
+    assert heartbeats._store({run: 0}) == {run: True}
+    Answer.objects.update(followed_at=Now() - 2 * timedelta(seconds=heartbeats.UNFOLLOWED_SECONDS))
     clock(-skew)
-    assert writing._store({run: 0}) == {run: False}
+    assert heartbeats._store({run: 0}) == {run: False}
 
 
 @pytest.mark.parametrize("skew", [SKEW, -SKEW], ids=["ahead", "behind"])

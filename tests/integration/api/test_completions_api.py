@@ -10,7 +10,7 @@ from django.test import AsyncClient
 from rest_framework.test import APIClient
 
 from chat.answering import pipeline
-from chat.api.completions import WITHDRAWN
+from chat.api.completion_chunks import WITHDRAWN
 from chat.models import Answer, StreamedEvent
 from chat.streaming import readers, streams
 from chat.types import AnswerState, AnswerToken, Completed, Failed

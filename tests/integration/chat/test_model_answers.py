@@ -13,12 +13,12 @@ from prometheus_client import REGISTRY
 
 from chat.answering import evidence, pipeline
 from chat.answering.prompts import PROMPT_VERSION
-from chat.api.completions import ChatCompletion
+from chat.api.completion_responses import ChatCompletion
 from chat.conversations.history import list_turns_before
 from chat.conversations.retention import forget_deleted_documents
 from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
-from chat.streaming import asking, streams, writing
+from chat.streaming import asking, heartbeats, streams, writing
 from chat.streaming.runs import text_of
 from chat.templatetags.chat_rendering import answer_body
 from retrieval.models import Document
@@ -77,7 +77,7 @@ async def test_a_budget_for_the_model_ends_in_quotations(library, model, setting
 
 async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(library, model, monkeypatch):
     # Otherwise the heartbeat may see it first, and end the writing before the model has reported its usage.
-    monkeypatch.setattr(writing, "FLUSH_SECONDS", 60.0)
+    monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.begin)(QUESTION, user=reader, visitor="")
     async for event in streams.follow(answer.pk):

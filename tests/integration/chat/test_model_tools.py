@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from chat.answering import model_trial
 from chat.answering.tool_calls import LONGEST_ARGUMENTS, MOST_CALLS
-from chat.api.completions import ChatCompletion, chunks
+from chat.api.completion_chunks import chunks
+from chat.api.completion_responses import ChatCompletion
 from chat.debugging.panel import panel_of
 from chat.models import ModelTrial
 from chat.streaming import asking, readers

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.answering import writers
 from chat.models import Answer, Citation, Conversation, StreamedEvent
-from chat.streaming import saving, streams, writing
+from chat.streaming import heartbeats, saving, streams, writing
 from retrieval.models import Collection, Document
 from tests.support.asking import begin, token
 
@@ -242,7 +242,7 @@ async def test_what_was_stopped_before_its_process_died_is_kept(answer):
 
 async def test_an_answer_deleted_while_it_is_written_ends_quietly(answer, slow, caplog, monkeypatch):
     # Events come as often as they can, to hit the moment in between.
-    monkeypatch.setattr(writing, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(SlowGenerator, "pause_seconds", 0.001)
     slow.words = 3000
     here = asyncio.create_task(collect(answer))
@@ -318,7 +318,7 @@ async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_o
 
 
 async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_stream(answer, slow, monkeypatch):
-    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.3)
+    monkeypatch.setattr(heartbeats, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
     kept = streams.follow(answer.pk)
     while (await anext(kept)).name != "token":
@@ -332,7 +332,7 @@ async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_s
 
 
 async def test_a_reader_who_waits_for_a_slow_model_is_there(answer, slow, monkeypatch):
-    monkeypatch.setattr(writing, "UNFOLLOWED_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeats, "UNFOLLOWED_SECONDS", 0.1)
     monkeypatch.setattr(streams, "PING_SECONDS", 0.05)
     slow.words, slow.pause_seconds = 2, 0.4
     events = await collect(answer)
@@ -379,7 +379,7 @@ async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stop
 
     def counted():
         with CaptureQueriesContext(connection) as queries:
-            assert len(writing._store(snapshots)) == 5
+            assert len(heartbeats._store(snapshots)) == 5
         return len([query for query in queries if "SAVEPOINT" not in query["sql"]])
 
     # The statements are heartbeats, a check of rights, the events, and the transaction's two ends.
@@ -387,5 +387,5 @@ async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stop
     assert await StreamedEvent.objects.acount() == 5
     assert [run.stored for run in snapshots] == [1] * 5
     mixed = {await begun_with("fine"): 1, await begun_with("nul \x00"): 1}
-    assert set(await sync_to_async(writing._store)(mixed)) == set(mixed)
+    assert set(await sync_to_async(heartbeats._store)(mixed)) == set(mixed)
     assert [run.stored for run in mixed] == [1, 0]

@@ -8,17 +8,10 @@ import pytest
 from chat.answering.checking.citations import find_markers
 from chat.pages.answer_text import whole_text
 from chat.pages.cards import Cited
+from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.plain_text import plain
-from chat.pages.rendering import (
-    Doubt,
-    Lines,
-    StreamedMarkdown,
-    add_doubt_remarks,
-    answer_html,
-    count_checked,
-    doubts,
-    streamed_html,
-)
+from chat.pages.rendering import answer_html
+from chat.pages.streamed_rendering import Lines, StreamedMarkdown, streamed_html
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -388,9 +381,9 @@ def test_only_what_was_checked_and_failed_is_in_doubt():
         statement("It weighs ten kilos", True),
         statement("It is **blue**.", None),
     ]
-    assert [(doubt.start, doubt.end) for doubt in doubts(statements)] == [(44, 53)]
+    assert [(doubt.start, doubt.end) for doubt in find_doubts(statements)] == [(44, 53)]
     assert count_checked(statements) == 2
-    assert doubts([]) == ()
+    assert find_doubts([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -404,12 +397,12 @@ def test_only_what_was_checked_and_failed_is_in_doubt():
     ],
 )
 def test_reasons_are_told_in_sentences(reasons, said):
-    (doubt,) = doubts([statement("It is old", False, *reasons)])
+    (doubt,) = find_doubts([statement("It is old", False, *reasons)])
     assert doubt.reason == said
 
 
 def test_copied_text_says_which_sentences_are_in_doubt():
-    found = doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
+    found = find_doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
     remark = "(not supported by the sources)"
     assert add_doubt_remarks(CHECKED, found) == (
         f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"

@@ -4,13 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.api.completions import (
-    LONGEST_TEXT,
-    MOST_TURNS,
-    ChatCompletion,
-    CompletionRequestSerializer,
-    number_in_order,
-)
+from chat.api.completion_requests import LONGEST_TEXT, MOST_TURNS, CompletionRequestSerializer
+from chat.api.completion_responses import ChatCompletion, number_in_order
 from retrieval.types import Turn
 
 COMPLETION = ChatCompletion(

@@ -1,0 +1,93 @@
+"""A chat completion as server-sent chunks."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from chat.answering.checking.citations import MARKER, Marker, find_markers
+from chat.api.completion_responses import ChatCompletion, Payload, _name_ending, number, number_in_order
+from chat.api.event_streams import give_back_connection
+from chat.api.openai_errors import describe_error
+from chat.streaming import readers, sse
+from core.user_types import AnyUser
+
+DONE = b"data: [DONE]\n\n"
+
+
+# The protocol cannot withdraw text; this line ends withdrawn text.
+WITHDRAWN = "\n\n---\n\n"
+
+
+async def chunks(
+    answer_id: uuid.UUID, user: AnyUser, completion: ChatCompletion, *, include_usage: bool
+) -> AsyncIterator[bytes]:
+    """Yield chunks of the completion; the last has all fields of the answer, or an error.
+
+    If the model failed half-way or the process died, the whole answer follows behind a ruled line, and the last chunk
+    contains it as ``answer``.
+    """
+    await give_back_connection()
+    # OpenAI sends an empty `usage` before the end.
+    beside: dict[str, Any] = {"usage": None} if include_usage else {}
+    yield _encode_chunk(completion.chunk({"role": "assistant", "content": ""}, **beside))
+    sources: list[dict[str, Any]] = []
+    numbers: dict[int, int] = {}
+    streamed = written = ""
+    async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
+        async for event in events:
+            match event.name:
+                case "searched":
+                    sources = event.payload["sources"]
+                    found = {name: value for name, value in event.payload.items() if name != "sources"}
+                    found["passages"] = [{**source, "marker": None} for source in sources]
+                    yield _encode_chunk(completion.chunk({}, **beside, **found))
+                case "token":
+                    before, written = len(written), written + event.payload["text"]
+                    placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
+                    if "markers" not in event.payload:
+                        placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
+                    text, _ = number(event.payload["text"], placed, numbers)
+                    streamed += text
+                    yield _encode_chunk(completion.chunk({"content": text}, **beside))
+                case "reset":
+                    if streamed.strip():
+                        yield _encode_chunk(completion.chunk({"content": WITHDRAWN}, **beside))
+                    streamed = written = ""
+                    numbers.clear()
+                case "completed":
+                    if not event.payload["answer"].startswith(written.strip()):
+                        numbers.clear()
+                    answer, sources = number_in_order(event.payload, sources, numbers)
+                    if rest := _find_unsaid(completion.content(answer), streamed):
+                        yield _encode_chunk(completion.chunk({"content": rest}, **beside))
+                    answered = completion.beside(answer, sources)
+                    yield _encode_chunk(
+                        completion.chunk(completion.cite(answer), _name_ending(answer), **answered, **beside)
+                    )
+                    if include_usage:
+                        yield _encode_chunk(
+                            {**completion.chunk({}), "choices": [], "usage": completion.usage(answer, sources)}
+                        )
+                case "failed":
+                    yield _encode_chunk(describe_error(event.payload["message"], kind="server_error"))
+                case _:
+                    yield sse.comment(event.name)
+    yield DONE
+
+
+def _find_unsaid(text: str, streamed: str) -> str:
+    if text.startswith(streamed.lstrip()):
+        return text[len(streamed.lstrip()) :]
+    return text[len(streamed.strip()) :] if text.startswith(streamed.strip()) else WITHDRAWN + text
+
+
+def _remove_all_markers(text: str) -> str:
+    return " ".join(MARKER.sub("", text).split())
+
+
+def _encode_chunk(chunk: Payload) -> bytes:
+    return f"data: {json.dumps(chunk)}\n\n".encode()

@@ -1,0 +1,52 @@
+"""Answers as server-sent events of the API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.http import StreamingHttpResponse
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
+
+from chat.models import Answer, StreamedEvent
+from chat.streaming import readers, sse
+from core.api.callers import caller_of
+
+
+def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
+    """Stream the answer's events after ``after`` while the caller may read them.
+
+    The first event names the answer and its conversation, so that a reader can return or stop the writing.
+    """
+    named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
+    is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)
+    session_key = request._request.session.session_key or "" if is_by_session else ""
+    caller = caller_of(request)
+
+    async def encoded() -> AsyncIterator[bytes]:
+        # Early bytes show an open connection to proxies and readers.
+        yield sse.comment("open")
+        await give_back_connection()
+        following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
+        async with aclosing(following) as events:
+            async for event in events:
+                yield encode_event(event, named)
+                if event.name != "ping":
+                    named.clear()
+
+    return sse.respond(encoded())
+
+
+async def give_back_connection() -> None:
+    """Close the database connection, which a waiting stream must not keep."""
+    await sync_to_async(connections.close_all)()
+
+
+def encode_event(event: StreamedEvent, named: Mapping[str, str]) -> bytes:
+    if event.name == "ping":
+        return sse.comment("ping")
+    return sse.encode(json.dumps({**named, **event.payload}), event=event.name, event_id=event.event_id)

@@ -1,0 +1,126 @@
+"""The Markdown of answers: markers become citations, and links lead only to addresses of the sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+from django.utils.html import escape
+from django.utils.translation import ngettext
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from chat.answering.checking.addresses import canonical
+from chat.answering.checking.citations import MARKER
+from chat.pages.records import record_paragraphs
+from retrieval.viewer.markdown_marks import SourceLines
+from retrieval.viewer.markdown_page import SafeRenderer, safe_markdown
+
+_TOP_HEADING = 3  # The page uses levels 1 and 2.
+
+
+def _parse_citation(state: StateInline, silent: bool) -> bool:
+    """Parse known markers before links, so that text cannot imitate them."""
+    match = MARKER.match(state.src, state.pos)
+    if match is None or int(match[1]) not in state.env["markers"]:
+        return False
+    if not silent:
+        words = state.pending.rstrip(" ")
+        blanks, state.pending = state.pending[len(words) :], words
+        token = state.push("citation", "", 0)
+        token.content = match.group()
+        token.meta = {"marker": int(match[1]), "at": state.pos, "blanks": blanks}
+    state.pos = match.end()
+    return True
+
+
+def _link_citations(state: StateCore) -> None:
+    """Turn markers with a citation into links."""
+    lines = SourceLines(state.src)
+    for opening, inline in pairwise(state.tokens):
+        if inline.type != "inline":
+            continue
+        origins = lines.origins(inline, opening)
+        for child in inline.children or []:
+            if child.type != "citation":
+                continue
+            position = origins[child.meta["at"]] if child.meta["at"] < len(origins) else -1
+            child.meta["html"] = state.env["link"](child.meta["marker"], position)
+            if not child.meta["html"]:
+                child.type, child.content = "text", child.meta["blanks"] + child.content
+
+
+def _name_lone_markers(state: StateCore) -> None:
+    """Label a paragraph of markers below a table or code."""
+    for opening, inline in pairwise(state.tokens):
+        if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
+            continue
+        children = inline.children or []
+        markers = sum(child.type == "citation" for child in children)
+        if markers and all(child.type == "citation" or not child.content.strip() for child in children):
+            opening.attrSet("class", "cited-block")
+            children.insert(0, Token("cited_label", "", 0, content=ngettext("Source", "Sources", markers)))
+
+
+def permit(addresses: Collection[str]) -> dict[str, str]:
+    """Return linkable addresses by canonical form."""
+    linked = (MARKDOWN.normalizeLink(address) for address in addresses)
+    return {plain: address for address in linked if (plain := canonical(address))}
+
+
+def _unlink(state: StateCore) -> None:
+    """Replace unknown links by text; others get the source's spelling."""
+    permitted = state.env.get("addresses", {})
+    for token in state.tokens:
+        if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
+            continue
+        children: list[Token] = []
+        refused = ""
+        label = ""
+        for child in token.children or []:
+            if child.type == "link_open":
+                address = str(child.attrs["href"])
+                if (known := permitted.get(canonical(address))) is not None:
+                    child.attrSet("href", known)
+                else:
+                    refused, label = address, ""
+                    continue
+            elif child.type == "link_close" and refused:
+                if label != MARKDOWN.normalizeLinkText(refused) and label != refused:
+                    children.append(Token("text", "", 0, content=f" ({refused})"))
+                refused = ""
+                continue
+            label += child.content
+            children.append(child)
+        token.children = children
+
+
+_LABEL = re.compile(r"[^\W\d_][\w -]{0,24}: ")
+
+
+class _AnswerRenderer(SafeRenderer):
+    def cited_label(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f'<span class="cited-label">{escape(tokens[idx].content)}</span>'
+
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Keep line breaks before a label, as in the head of a mail."""
+        return "<br>\n" if _LABEL.match("".join(token.content for token in tokens[idx + 1 : idx + 2])) else "\n"
+
+    def citation(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return str(tokens[idx].meta["html"])
+
+
+def _build_markdown() -> MarkdownIt:
+    markdown = safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
+    markdown.inline.ruler.before("link", "citation", _parse_citation)
+    markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
+    markdown.core.ruler.after("inline", "unlink", _unlink)
+    markdown.core.ruler.after("inline", "link_citations", _link_citations)
+    return markdown.use(record_paragraphs)
+
+
+MARKDOWN = _build_markdown()

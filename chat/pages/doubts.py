@@ -1,0 +1,66 @@
+"""The sentences of an answer that its sources do not support, with the reasons in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chat.answering.checking.citations import MARKER
+
+_REASONS = {
+    "number": gettext_lazy("a number in it is not in the source"),
+    "name": gettext_lazy("a name in it is not in the source"),
+    "negation": gettext_lazy("the source seems to say the opposite"),
+    "words": gettext_lazy("the source does not say this in these words"),
+    "uncited": gettext_lazy("it names no source"),
+}
+
+
+_CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pattern})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An unsupported sentence, ``text[start:end]``."""
+
+    start: int
+    end: int
+    reason: str
+
+
+def find_doubts(statements: Iterable[Mapping[str, Any]]) -> tuple[Doubt, ...]:
+    """Return the unsupported statements in order."""
+    doubted = [
+        Doubt(
+            statement["start"],
+            statement["end"],
+            " ".join(f"{capfirst(reason_label(reason))}." for reason in statement["reasons"] or ["words"]),
+        )
+        for statement in statements
+        if statement["supported"] is False
+    ]
+    return tuple(sorted(doubted, key=lambda doubt: doubt.start))
+
+
+def count_checked(statements: Iterable[Mapping[str, Any]]) -> int:
+    return sum(statement["supported"] is not None for statement in statements)
+
+
+def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
+    """Return the text with a remark behind each doubtful sentence."""
+    remark = _("(not supported by the sources)")
+    for doubt in sorted(doubts, key=lambda doubt: doubt.end, reverse=True):
+        closing = _CLOSING.match(text, doubt.end)
+        at = closing.end() if closing else doubt.end
+        text = f"{text[:at]} {remark}{text[at:]}"
+    return text
+
+
+def reason_label(reason: str) -> str:
+    return str(_REASONS.get(reason, _REASONS["words"]))

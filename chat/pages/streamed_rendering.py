@@ -1,0 +1,100 @@
+"""An answer as HTML while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from chat.answering.checking.citations import MARKER, blank_code, find_undecided
+from chat.pages.answer_markdown import MARKDOWN
+
+# A longer unfinished part is shown as plain text.
+LARGEST_CHARACTERS = 4000
+
+
+def streamed_html(
+    text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
+) -> SafeString:
+    """Return a piece of the unfinished line, escaped, with linked markers.
+
+    Signs of Markdown are removed to avoid flicker. ``before`` shows open code. ``at`` are the markers' offsets, None
+    for each ``[n]``.
+    """
+    whole = before + text
+    html = []
+    position = len(before)
+    for match in MARKER.finditer(blank_code(whole), position, find_undecided(whole)):
+        marker = int(match.group(1))
+        if marker not in markers or (at is not None and match.start() not in at):
+            continue
+        words = _remove_signs(whole[position : match.start()]).rstrip(" ")
+        html += [escape(words), _link_source(answer_id, marker, markers)]
+        position = match.end()
+    html.append(escape(_remove_signs(whole[position:])))
+    return mark_safe("".join(html))  # noqa: S308
+
+
+def _remove_signs(text: str) -> str:
+    return text.replace("**", "").replace("`", "")
+
+
+def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> SafeString:
+    return format_html(
+        '<sup class="cite"><a href="#answer-{}-source-{}" aria-label="{}">{}</a></sup>',
+        answer_id,
+        marker,
+        _("Source %(marker)d: %(title)s") % {"marker": marker, "title": titles[marker]},
+        marker,
+    )
+
+
+class StreamedMarkdown:
+    """Renders a growing answer: complete lines as Markdown, the last as text.
+
+    Rendering again after growth by a tenth keeps the work proportional. Other streams wait, so text beyond
+    ``LARGEST_CHARACTERS`` stays plain until the end.
+    """
+
+    def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
+        self._answer_id = answer_id
+        self._titles = titles
+        self._text = ""
+        # Offsets of markers; None: each number in brackets.
+        self._at: set[int] | None = None
+        self._rendered_characters = 0
+
+    def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
+        """Return text to append, or lines that replace all shown text."""
+        if at is not None:
+            self._at = (self._at or set()) | {len(self._text) + each for each in at}
+        before, self._text = self._text, self._text + text
+        if len(self._text) > LARGEST_CHARACTERS:
+            return mark_safe(escape(_remove_signs(text)))  # noqa: S308
+        lines = self._text[: self._text.rfind("\n") + 1]
+        # Markdown needs the end of code over several lines.
+        is_within_code = find_undecided(lines) < len(lines)
+        if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
+            return streamed_html(text, self._answer_id, self._titles, before, self._at)
+        self._rendered_characters = len(lines)
+        env = {
+            "markers": self._titles,
+            "link": self._link,
+        }
+        html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
+        return Lines(html, streamed_html(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
+
+    def _link(self, marker: int, at: int) -> str:
+        is_marker = self._at is None or at in self._at
+        return _link_source(self._answer_id, marker, self._titles) if is_marker else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Complete lines and the unfinished last line."""
+
+    whole: SafeString
+    tail: SafeString

@@ -1,0 +1,99 @@
+"""Store the events and heartbeats of all answers that this process writes, a few times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from weakref import WeakKeyDictionary
+
+from django.db import DatabaseError, transaction
+
+from chat.models import Answer
+from chat.streaming import saving
+from chat.streaming.runs import RUNS, Run
+from core.database import NOT_WAITING, fetch
+from core.threads import in_database
+
+logger = logging.getLogger(__name__)
+
+
+FLUSH_SECONDS = 0.25
+
+
+# Writing continues for a reader who may reconnect.
+UNFOLLOWED_SECONDS = 5.0
+
+
+# Writing stops in the next round for a caller who cannot reconnect.
+GONE_SECONDS = 0.2
+
+
+_RENEW = (
+    "UPDATE chat_answer SET heartbeat_at = statement_timestamp() "
+    f"WHERE lease = ANY(%s::uuid[]) AND status = ANY(%s::text[]) AND {NOT_WAITING} "
+    "RETURNING lease, coalesce(followed_at > statement_timestamp() - %s, false)"
+)
+
+
+WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = WeakKeyDictionary()
+
+
+async def watch(loop: asyncio.AbstractEventLoop) -> None:
+    """Store events and heartbeats; cancel runs that were stopped, or lost their lease or readers."""
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        runs = [run for run in list(RUNS.values()) if run.loop is loop]
+        if not runs:
+            return
+        snapshots = {run: len(run.events) for run in runs if not run.ending}
+        try:
+            followed = await in_database(_store, snapshots)
+        except Exception:
+            # The next round tries again.
+            logger.exception("Events of %d answers could not be stored.", len(snapshots))
+            continue
+        for run in snapshots:
+            if run not in followed or (not run.ending and not followed[run] and _is_abandoned(run)):
+                run.cancel()
+
+
+def _is_abandoned(run: Run) -> bool:
+    now = time.monotonic()
+    if run.readers or run.may_return:
+        return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
+    return now - run.last_read > GONE_SECONDS
+
+
+def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+    """Store each run's events up to a number; return whether leased runs are followed elsewhere."""
+    if not snapshots:
+        return {}
+    try:
+        return _store_at_once(snapshots)
+    except DatabaseError:
+        if len(snapshots) == 1:
+            raise
+        logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
+    # An error in one run must not stop the others.
+    followed: dict[Run, bool] = {}
+    for run, upto in snapshots.items():
+        try:
+            followed |= _store_at_once({run: upto})
+        except DatabaseError:
+            logger.exception("Events of answer %s could not be stored.", run.answer.pk)
+            followed[run] = False
+    return followed
+
+
+def _store_at_once(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+    by_lease = {run.answer.lease: run for run in snapshots}
+    with transaction.atomic():
+        renewed = fetch(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])
+        followed = {by_lease[token]: is_followed for token, is_followed in renewed}
+        saving.store([event for run in followed for event in run.events[run.stored : snapshots[run]]])
+    for run in followed:
+        run.stored = snapshots[run]
+    return followed
