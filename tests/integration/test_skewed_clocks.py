@@ -14,7 +14,7 @@ from core.jobs import Job, acquire_lease
 from evaluation import judgements as judging
 from evaluation.models import EvaluationRun, EvaluationSet, Judgement
 from evaluation.runs import run_execution as measuring
-from retrieval.documents import submission as reading_turns
+from retrieval.documents import reading_turns
 from retrieval.models import Document, Draft, Source, SourceRun
 from retrieval.sources import sync_runs as source_runs
 

@@ -224,7 +224,7 @@ def test_the_answer_that_is_repeated_is_linked_for_who_may_read_it(library, staf
             page = reader.get(f"/answers/{repeating.pk}/debug/").content.decode()
             assert f'<a href="/answers/{repeated.pk}/debug/">an earlier answer</a>' in page
     page = client_of(visitor="browser-1").get(f"/answers/{repeating.pk}/debug/").content.decode()
-    assert "Repeats an earlier answer this answer was not searched" in text_of(page)
+    assert "Repeats an earlier answer this answer was neither searched" in text_of(page)
     assert str(theirs.pk) not in page
 
 
