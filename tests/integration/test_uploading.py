@@ -96,7 +96,7 @@ def test_the_page_at_a_pasted_address_is_fetched_once(admin_client, collection, 
     assert web.requests == ["/old", "/guides/pump?utm_source=mail"]
     Document.objects.update(title="Pumps", source="pump.html")
     (row,) = send(admin_client, collection, text=f"{web.url}/guides/pump").json()["files"]
-    assert row["sentence"] == f'Not added: {web.url}/guides/pump is there already: "Pumps" (pump.html).'
+    assert row["sentence"] == f'Not added: {web.url}/guides/pump is already in the collection, as "Pumps" (pump.html).'
     (row,) = send(admin_client, collection, text=f"See {web.url}/guides/pump").json()["files"]
     assert Document.objects.get(source="Pasted text.md").file.read().decode().startswith("See http")
 

@@ -117,7 +117,7 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library):
     assert answered(answers).asked == 4
     empty = answered(set_of(library, "passages"))
     assert (empty.status, empty.attempts) == ("failed", 1)
-    assert "has an expected answer, or words that an answer must hold, or expects a refusal" in empty.error
+    assert "has an expected answer, or words that an answer must contain, or expects a refusal" in empty.error
 
 
 def test_search_runs_and_answers_runs_are_told_apart(answers):
