@@ -4,6 +4,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
+    old_code_survives = "Only labels change."
+
     dependencies = [
         ('evaluation', '0003_embedder_trial'),
     ]
