@@ -37,7 +37,7 @@ async def chunks(
     sources: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
     streamed = written = ""
-    async with aclosing(readers.follow(answer_id, user, may_return=False)) as events:
+    async with aclosing(readers.follow_as_reader(answer_id, user, may_return=False)) as events:
         async for event in events:
             match event.name:
                 case "searched":

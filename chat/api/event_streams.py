@@ -31,7 +31,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
         # Early bytes show an open connection to proxies and readers.
         yield sse.comment("open")
         await give_back_connection()
-        following = readers.follow(answer.pk, request.user, after, session_key=session_key, caller=caller)
+        following = readers.follow_as_reader(answer.pk, request.user, after, session_key=session_key, caller=caller)
         async with aclosing(following) as events:
             async for event in events:
                 yield encode_event(event, named)

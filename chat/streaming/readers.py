@@ -34,7 +34,7 @@ _MOST_CACHED = 1000
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
-async def follow(
+async def follow_as_reader(
     answer_id: uuid.UUID,
     user: AnyUser,
     after: str = "",

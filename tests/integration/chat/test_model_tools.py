@@ -167,7 +167,7 @@ async def test_a_reader_who_loses_the_right_to_a_row_gets_no_word_of_it(parts, m
     owner = await User.objects.acreate_user("owner")
     begun = await sync_to_async(asking.begin)(QUESTION, user=owner, visitor="")
     seen = []
-    async for event in readers.follow(begun.pk, owner):
+    async for event in readers.follow_as_reader(begun.pk, owner):
         seen.append(event)
         if event.name == "searched":
             assert await asyncio.to_thread(asked.wait, 60)

@@ -203,7 +203,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monk
     begun = await sync_to_async(begin)(user=owner, visitor="")
     events = []
     async with asyncio.timeout(30):
-        async for event in readers.follow(begun.pk, owner, session_key=session_key):
+        async for event in readers.follow_as_reader(begun.pk, owner, session_key=session_key):
             events.append(event)
             if event.name == "token":
                 match loss:
@@ -220,7 +220,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monk
     assert [event.name for event in events if event.name != "ping"] == ["searched", "token", "failed"]
     assert events[-1].payload == {"message": SENTENCE, "withheld": True}
     # A reader who comes back gets no text either, from this process or from another.
-    following = readers.follow(begun.pk, owner, "1-1", session_key=session_key)
+    following = readers.follow_as_reader(begun.pk, owner, "1-1", session_key=session_key)
     assert [event.name async for event in following] == ["failed"]
     await streams.stop(begun.pk)
     async with asyncio.timeout(30):
@@ -232,7 +232,7 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(library, gated):
     begun = await sync_to_async(begin)()
 
     async def read():
-        async for _event in readers.follow(begun.pk, AnonymousUser()):
+        async for _event in readers.follow_as_reader(begun.pk, AnonymousUser()):
             pass
 
     reader = asyncio.create_task(read())
