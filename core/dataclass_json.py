@@ -1,22 +1,21 @@
 """Dataclasses as JSON and back, for the API, the command line and storage. Imports no Django.
 
-Fields contain JSON's own types, enums, tuples, mappings, dataclasses and None.
+Fields contain JSON's own types, enums of texts, tuples, mappings, dataclasses and None. cattrs compiles a reader and a
+writer for each class; this module declares the form of the JSON.
 """
 
 from __future__ import annotations
 
-import functools
 import types
-from collections.abc import Hashable, Mapping
-from dataclasses import Field, fields, is_dataclass
-from enum import Enum
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 T = TypeVar("T")
-
-_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
-_NOTHING = object()
-
 
 # Metadata of a field that is left out while it has its default.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
@@ -27,34 +26,7 @@ def json_name(name: str) -> Mapping[str, object]:
 
 
 def to_json(value: Any) -> Any:
-    kind = type(value)
-    if kind in _JSON_TYPES:
-        return value
-    if (written := _written_fields(kind)) is not None:  # type: ignore[arg-type]  # mypy takes no class for hashable
-        return {
-            name: content if type(content) in _JSON_TYPES else to_json(content)
-            for own, name, omitted in written
-            if (content := getattr(value, own)) != omitted
-        }
-    if isinstance(value, Mapping):
-        return {str(to_json(key)): to_json(content) for key, content in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [to_json(content) for content in value]
-    return value.value if isinstance(value, Enum) else value
-
-
-@functools.cache
-def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
-    """Return name, JSON name and omitted value of each field; None for types that are no dataclasses.
-
-    It is cached, because the explanation of a search has hundreds of small dataclasses.
-    """
-    if not isinstance(kind, type) or not is_dataclass(kind):
-        return None
-    return tuple(
-        (each.name, _find_json_name(each), each.default if each.metadata.get("omit_default") else _NOTHING)
-        for each in fields(kind)
-    )
+    return _converter.unstructure(value)
 
 
 def from_json(kind: type[T], stored: Any) -> T:
@@ -62,26 +34,41 @@ def from_json(kind: type[T], stored: Any) -> T:
 
     Raises: KeyError, TypeError or ValueError for a value that does not fit.
     """
-    read: T = _read(kind, stored)
-    return read
+    return _converter.structure(stored, kind)
 
 
-def _read(kind: Any, stored: Any) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return None if stored is None else _read(next(each for each in arguments if each is not type(None)), stored)
-    if origin is tuple:
-        return tuple(_read(arguments[0], content) for content in stored)
-    if origin is not None and issubclass(origin, Mapping):
-        return {_read(arguments[0], key): _read(arguments[1], content) for key, content in stored.items()}
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints, known = _hints(kind), {each.name: _find_json_name(each) for each in fields(kind)}
-        return kind(**{own: _read(hints[own], stored[name]) for own, name in known.items() if name in stored})
-    return kind(stored) if isinstance(kind, type) and issubclass(kind, (Enum, int)) else stored
+# detailed_validation=False raises a plain KeyError, TypeError or ValueError instead of a group of errors.
+_converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 
-_hints = functools.cache(get_type_hints)
+def _describe_fields(kind: Any) -> dict[str, Any]:
+    return {
+        each.name: override(rename=each.metadata.get("name"), omit_if_default=each.metadata.get("omit_default", False))
+        for each in fields(kind)
+    }
 
 
-def _find_json_name(each: Field[Any]) -> str:
-    return each.metadata.get("name") or each.name
+@_converter.register_unstructure_hook_factory(is_dataclass)
+def _make_writer(kind: Any) -> Callable[[Any], Any]:
+    return make_dict_unstructure_fn(kind, _converter, **_describe_fields(kind))
+
+
+@_converter.register_structure_hook_factory(is_dataclass)
+def _make_reader(kind: Any) -> Callable[[Any, Any], Any]:
+    return make_dict_structure_fn(kind, _converter, _cattrs_detailed_validation=False, **_describe_fields(kind))
+
+
+def _is_union_of_json_types(kind: Any) -> bool:
+    return get_origin(kind) in (Union, types.UnionType) and set(get_args(kind)) <= {str, int, float, bool}
+
+
+def _read_text(stored: Any, kind: Any) -> Any:
+    return stored if kind is str else kind(stored)
+
+
+# cattrs would write a StrEnum as itself, because it is a text.
+_converter.register_unstructure_hook(StrEnum, lambda member: member.value)
+# cattrs would convert what is stored to a text or a number, so that a wrong value became a valid one.
+_converter.register_structure_hook(str, _read_text)
+_converter.register_structure_hook(float, lambda stored, _: stored)
+_converter.register_structure_hook_func(_is_union_of_json_types, lambda stored, _: stored)

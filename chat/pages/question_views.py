@@ -74,7 +74,8 @@ async def _encode_frames(
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
         yield page.show("reset", {})
-    async with aclosing(readers.follow_as_reader(turn.id, user, after, session_key=session_key, caller=caller)) as followed:
+    following = readers.follow_as_reader(turn.id, user, after, session_key=session_key, caller=caller)
+    async with aclosing(following) as followed:
         async for event in followed:
             if event.name in ("completed", "failed"):
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, event.payload)

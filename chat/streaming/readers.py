@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from importlib import import_module
 from typing import Any
 
@@ -43,12 +44,19 @@ async def follow_as_reader(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the events while ``user``, with its key or session, may read the sources."""
+    """Yield the events of `streams.follow` while ``user``, with its key or session, may read the sources."""
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
         yield _build_withheld()
         return
     events = streams.follow(answer_id, after, may_return=may_return, caller=caller)
+    async with aclosing(_permit(events, reader)) as permitted:
+        async for event in permitted:
+            yield event
+
+
+async def _permit(events: AsyncGenerator[StreamedEvent, None], reader: _Reader) -> AsyncGenerator[StreamedEvent, None]:
+    """Pass on the events until the reader loses a right; then yield `failed` instead."""
     checked_at = time.monotonic()
     try:
         while True:

@@ -77,7 +77,7 @@ class Run:
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 
-    def tell(self, name: str, payload: dict[str, Any]) -> None:
+    def publish_next(self, name: str, payload: dict[str, Any]) -> None:
         """Publish the next event."""
         self.publish(self.next_event(name, payload))
 

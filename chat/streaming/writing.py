@@ -118,20 +118,20 @@ async def _publish(run: Run, started: float) -> None:
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
                     # Searching the sources for instructions takes milliseconds.
-                    run.tell("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
+                    run.publish_next("searched", await sync_to_async(payloads.searched, thread_sensitive=False)(event))
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
                     # The last token's time counts.
                     run.timings_ms["written"] = milliseconds
-                    run.tell("token", payloads.token(event.text, event.markers))
+                    run.publish_next("token", payloads.token(event.text, event.markers))
                 case Withdrawn():
                     run.timings_ms.pop("first_token", None)
-                    run.tell("reset", {})
+                    run.publish_next("reset", {})
                 case Answer():
                     run.timings_ms.setdefault("repeated", milliseconds)
-                    run.tell("searched", payloads.searched_before(event))
+                    run.publish_next("searched", payloads.searched_before(event))
                     for payload in payloads.tokens(event):
-                        run.tell("token", payload)
+                        run.publish_next("token", payload)
                     run.outcome = event
                 case Completed() | Failed():
                     run.outcome = event
@@ -202,7 +202,7 @@ async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
             if place <= 0:
                 break
             if place != published:
-                run.tell("queued", {"place": place})
+                run.publish_next("queued", {"place": place})
                 published = place
             await changed.wait()
         await in_database(run.answer.begin)
@@ -210,7 +210,7 @@ async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
         if published:
-            run.tell("queued", {"place": 0})
+            run.publish_next("queued", {"place": 0})
         yield
     finally:
         ADMISSION.leave(run.answer.pk)
@@ -267,7 +267,7 @@ async def _hand_over(run: Run) -> None:
 def _close(run: Run) -> None:
     """Forget a run that was cancelled before its first step."""
     if not run.ending:
-        run.tell("failed", {"message": str(INTERRUPTED)})
+        run.publish_next("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 

@@ -5,13 +5,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args, get_origin, get_type_hints
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat.types import AnswerTrace, PromptTrace, read_trace
-from core.dataclass_json import to_json
-from retrieval.search.trace import RerankTrace, RetrieverTrace
-from retrieval.types import BoostScore, Candidate, Reformulation, RerankScore, RetrieverScore, RetrieverWeights
+from core.dataclass_json import from_json, to_json
+from retrieval.search.trace import RerankTrace, RetrieverTrace, StageStatus
+from retrieval.types import (
+    BoostScore,
+    Candidate,
+    MetadataBoost,
+    Reformulation,
+    RerankScore,
+    Retriever,
+    RetrieverScore,
+    RetrieverWeights,
+)
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 st.register_type_strategy(
@@ -67,3 +77,22 @@ def test_a_trace_of_another_release_is_read(trace):
 
 def test_nothing_was_searched():
     assert read_trace({}) is None
+
+
+def test_enums_are_written_as_plain_texts():
+    written = to_json({"leg": Retriever.LEXICAL, "status": (StageStatus.OK,)})
+    assert written == {"leg": "lexical", "status": ["ok"]}
+    assert {type(written["leg"]), type(written["status"][0])} == {str}
+
+
+@pytest.mark.parametrize("stored", [{"vector": "1", "lexical": 1}, {"vector": 1}, ["vector"], 1])
+def test_a_value_that_does_not_fit_is_not_made_to_fit(stored):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        from_json(RetrieverWeights, stored)
+
+
+def test_a_value_of_several_kinds_keeps_its_kind():
+    for value in ("2025", 2025, 2025.5, True):
+        read = from_json(MetadataBoost, {"key": "year", "value": value, "weight": 1})
+        assert type(read.value) is type(value)
+        assert read.value == value
