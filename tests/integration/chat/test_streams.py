@@ -347,7 +347,7 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(answer, slow, monkeyp
     run = await begun(answer, events=1)
     await asyncio.sleep(0.05)
     assert run.followers == 1
-    run.tell("token", {"text": "word "})
+    run.publish_next("token", {"text": "word "})
     for _step in range(steps):
         await asyncio.sleep(0)
     reader.cancel()
@@ -372,7 +372,7 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
 async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stops_no_other(library):
     async def begun_with(text):
         run = await sync_to_async(lambda: writing.acquire(begin().pk))()
-        run.tell("token", {"text": text})
+        run.publish_next("token", {"text": text})
         return run
 
     snapshots = {await begun_with("word "): 1 for _ in range(5)}
