@@ -155,11 +155,19 @@ def guardian(server):
     return next((p for p in found if "postgres/guardian.py" in " ".join(p.info["cmdline"])), None)
 
 
+def waits_for_lock(process):
+    """Return whether the kernel lists the process as waiting for a file lock."""
+    return process is not None and any(
+        line.split()[1] == "->" and str(process.pid) in line.split()
+        for line in Path("/proc/locks").read_text().splitlines()
+    )
+
+
 def test_it_outlives_the_first_user_and_none_when_all_are_killed(stopped):
     users = [another_user(stopped), another_user(stopped)]
     users[0].kill()
     users[0].wait(60)
-    time.sleep(1)
+    wait_until(lambda: waits_for_lock(guardian(stopped)), 60, "the guardian waiting for the other user")
     assert stopped.is_running()
     assert guardian(stopped) is not None
     users[1].kill()

@@ -120,24 +120,30 @@ from celery.signals import worker_process_init
 from ragsite.processes.worker_pool import TaskPool
 def initializer(): worker_process_init.send(sender=None)
 pool = TaskPool.BlockingPool(2, initializer=initializer)
-time.sleep(1)
+def wait_until(is_true):
+    ends = time.monotonic() + 30
+    while not is_true() and time.monotonic() < ends: time.sleep(0.05)
+def pids(): return {each.pid for each in pool._pool if each.is_alive()}
+wait_until(lambda: len(pids()) == 2)
 # One of them holds the lock, and waits for the next task.
-for each in list(pool._pool):
-    os.kill(each.pid, signal.SIGKILL)
-time.sleep(1)
+killed = pids()
+for pid in killed:
+    os.kill(pid, signal.SIGKILL)
+wait_until(lambda: len(pids() - killed) == 2)
 results = [pool.apply_async(abs, (-number,)) for number in range(5)]
 deadline = time.monotonic() + 20
 while time.monotonic() < deadline and not all(each.ready() for each in results): time.sleep(0.1)
 print([each.ready() and each.get() for each in results])
-pool.apply_async(time.sleep, (1000,))
-time.sleep(1)
+busy = sys.argv[1]
+pool.apply_async(exec, (f"import pathlib, time; pathlib.Path({busy!r}).touch(); time.sleep(1000)",))
+wait_until(lambda: os.path.exists(busy))
 print(*(each.pid for each in pool._pool), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_killed_process_of_the_pool_takes_no_lock_with_it_and_a_busy_one_does_not_outlive_its_worker():
-    command = [sys.executable, "-c", POOL]
+def test_a_killed_process_of_the_pool_takes_no_lock_with_it_and_a_busy_one_does_not_outlive_its_worker(tmp_path):
+    command = [sys.executable, "-c", POOL, str(tmp_path / "busy")]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False)
     results, pids = done.stdout.splitlines()
     assert results == "[0, 1, 2, 3, 4]"
