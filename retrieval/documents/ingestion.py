@@ -225,9 +225,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         )
         current.instruction_count = len(instructions)
         current.left_out = [[each.kind, each.names, each.count] for each in extracted.left_out]
-        current.status, current.error = Document.Status.READY, ""
-        current.lease = current.retry_at = None
-        current.progress_percent, current.chunk_count, current.ingested_at = 100, len(chunks), timezone.now()
+        current.become_ready(len(chunks))
         current.save()
         if before not in (None, current.content_hash):
             forget_pages([before])

@@ -162,6 +162,11 @@ class Document(Job):
                 announce(Webhook.Event.DOCUMENT_FAILED, {"document": self.pk, **names, "error": error})
         return has_ended
 
+    def become_ready(self, passages: int) -> None:
+        """Mark the instance as READY and release its lease; the caller saves it with what was read."""
+        self.status, self.error, self.lease, self.retry_at = self.Status.READY, "", None, None
+        self.progress_percent, self.chunk_count, self.ingested_at = 100, passages, timezone.now()
+
     @property
     def is_due(self) -> bool:
         return self.review_on is not None and self.review_on <= timezone.localdate()
