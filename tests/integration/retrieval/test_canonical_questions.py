@@ -84,7 +84,7 @@ def test_the_generator_is_not_asked_for_passages_that_are_kept(collection, inges
             asked.append(text)
             return ["Is it counted?"]
 
-    monkeypatch.setattr(ingestion.conf, "question_generator", Counting)
+    monkeypatch.setattr(ingestion.backends, "question_generator", Counting)
     ingest(collection, "holidays.md", HOLIDAYS)
     asked.clear()
     document = ingest(collection, "holidays.md", HOLIDAYS + ILLNESS)
