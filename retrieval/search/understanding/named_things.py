@@ -19,8 +19,7 @@ from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 _WORDS = re.compile(r"\w+")
 
 
-# Codes are versions and words of letters and digits, except ordinals, decades and measures (19th, 1970s, 500mg), and
-# symbols such as arrows and mathematical signs.
+# Ordinals, decades and measures (19th, 1970s, 500mg) are no codes.
 _CODE = re.compile(
     rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
 )
@@ -33,14 +32,14 @@ _SECTION = re.compile(
 )
 
 
-# A name of one word is rare if at most this share of the passages in the other collections contain it.
+# At most this share of the passages in other collections contain a rare name.
 RARE_SHARE = 0.01
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
     """Return the slugs of the collections whose name or slug the question contains as whole words.
 
-    A name of one word must be rare: no ordinary word such as "parts", and in few passages of the other collections.
+    A name of one word must be rare: no ordinary word such as "parts".
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []
@@ -65,7 +64,7 @@ def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
 
 
 def find_codes(question: str) -> frozenset[str]:
-    """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
+    """Return the lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
     words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
