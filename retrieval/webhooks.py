@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# The log contains questions, so ended deliveries are deleted after this time.
+# The log contains questions.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 
@@ -56,8 +56,7 @@ def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
 def deliver(delivery_id: int) -> WebhookDelivery | None:
     """Attempt a delivery once and return it; None if it could not be leased.
 
-    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time; the
-    next is enqueued here.
+    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time.
     """
     delivery = _lease(delivery_id)
     if delivery is None:
@@ -89,7 +88,6 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
     """Lease the delivery if it is due and its receiver has no other; else it is enqueued later."""
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # The lock lets a second worker see what the first has leased.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:
@@ -102,7 +100,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """Return the answer's status. A redirect is not followed: the signature is for one address."""
+    """Return the answer's status; no redirect is followed, because the signature is for one address."""
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, Any] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()
