@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# The log contains questions.
+# The log contains questions, so ended deliveries are deleted after this time.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 
@@ -88,6 +88,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
     """Lease the delivery if it is due and its receiver has no other; else it is enqueued later."""
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
+        # The lock lets a second worker see what the first has leased.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:

@@ -62,7 +62,7 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
     return [kept[name] for name in names]
 
 
-# The embedders that this process searched; True after another one became active.
+# The embedders that this process searched while active; True after another embedder became active.
 _served: dict[str, bool] = {}
 
 
@@ -153,7 +153,7 @@ def lags(collections: Sequence[int]) -> bool:
     configured = embedder_choice.embedder().name
     if not searches_former(configured):
         return False
-    # The id of the newest passage is at the end of an index.
+    # The newest passage of all collections is compared: its id is read from the end of an index.
     ((found,),) = fetch(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("
         "SELECT coalesce(max(chunk_id), 0) FROM retrieval_chunkembedding "

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # A term's frequency is the sum of its positions' boosts, the simple form of BM25F (Zaragoza, Craswell, Taylor, Saria,
-# Robertson, "Microsoft Cambridge at TREC 13", 2004).
+# Robertson, "Microsoft Cambridge at TREC 13", 2004). The SQL functions `retrieval_bm25_weights` and
+# `retrieval_bm25_length` (from a migration) turn a search vector into BM25's term weights and length.
 
 # The labels A to D are title, headings, canonical questions, body.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
@@ -232,7 +233,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    # Slow work comes before the lock on the statistics.
+    # Slow work comes before the lock on the statistics, so that several documents are written at once.
     configuration = configuration_of(document)
     weighed_by = _reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
@@ -306,6 +307,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
                     stored.configuration or configuration_of(document),
                 )
+                # If the statistics were lost, any length will do until their repair.
                 | {"id": stored.pk, "asked": list(questions), "reference_length": statistics.reference_length or 1.0},
             )
             length = cursor.fetchone()[0]

@@ -25,7 +25,8 @@ FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# A join with a coordinator's table fetches rows from the shards, instead of sending all documents to every node.
+# A join with a coordinator's table fetches the needed rows from the shards, instead of sending all documents to every
+# node. SET LOCAL also applies on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4

@@ -89,7 +89,8 @@ def _write(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> None:
     of_document: dict[int, list[int]] = {}
     for chunk in chunks:
         of_document.setdefault(chunk.document_id, []).append(chunk.pk)
-    # One statement cannot lock rows on several nodes of a distributed database.
+    # Deleted passages need no vector. One statement cannot lock rows on several nodes of a distributed database, so
+    # documents are locked one by one.
     alive: set[int] = set()
     for document, ids in sorted(of_document.items()):
         held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)

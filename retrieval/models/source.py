@@ -14,7 +14,7 @@ from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 
-# A source is stale after three missed intervals, at least.
+# A source is stale after three missed intervals, and at least this long.
 STALE_MINUTES = 60
 
 

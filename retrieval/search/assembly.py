@@ -91,7 +91,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# The best hits that get their whole section, if it is short.
+# This many of the best hits get their whole section, if it is short.
 _WHOLE_SECTIONS = 3
 
 
@@ -156,7 +156,7 @@ def blocks_of(passages: Iterable[Passage]) -> list[ContextBlock]:
     return [_build_block(run, {place_of(passage): 0.0 for passage in run}) for run in runs]
 
 
-# About one screen of text.
+# About one screen of the text after a hit stays with it.
 FOLLOWING_CHARACTERS = 900
 
 

@@ -18,11 +18,11 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# The most rows of a table that is shown whole, and the most fitting rows.
+# A table of at most WHOLE_ROWS rows is shown whole; at most MOST_FITTING fitting rows are all shown.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
-# The neighbours of fewer fitting rows are shown, too.
+# If at most this many rows fit, their neighbours are shown, too.
 _FEW = 3
 _MOST_SCORED = 1_000
 

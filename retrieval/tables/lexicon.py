@@ -105,6 +105,7 @@ WHEN_COLUMNS = _nouns(join_lists(_TABLES, "when_columns"))
 WHERE_COLUMNS = _nouns(join_lists(_TABLES, "where_columns"))
 # Numbers in these columns rank or name, and are not summed.
 ORDINALS = _nouns(join_lists(_TABLES, "ordinals"))
+# Rows with these cells sum up other rows.
 SUMMARIES = frozenset(join_lists(_TABLES, "summaries").split())
 YES_OR_NO = frozenset(join_lists(_TABLES, "yes_or_no").split())
 # "Een" is the Dutch article too.

@@ -11,6 +11,7 @@ from retrieval.tables.linking import Kind, QuestionSpan, link
 from retrieval.tables.names import squeeze, tokenize
 from retrieval.tables.results import Operation
 
+# A word that may mean more columns shows none of them.
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 
@@ -91,7 +92,7 @@ def _find_columns_before(
 
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
-    """Accept "sugar" for ``sugarpercent``."""
+    """Return whether the column's name contains or begins with the word: "sugar" of ``sugarpercent``."""
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
     return begins or word in table.words_of_column(column)
 

@@ -88,7 +88,7 @@ _LONGEST_SPAN = 8
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000
-# The largest takes about 1 MiB, most some 10 KiB.
+# The most recent tables with at most this many rows are cached; the largest takes about 1 MiB, most some 10 KiB.
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
 # The key is id and edition, which changes when the table is written again.

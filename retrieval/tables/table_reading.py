@@ -54,6 +54,7 @@ _MONTHS = {
     )
     for number, name in enumerate(names.split(), start=1)
 }
+# At least this share of the filled cells has the column's kind.
 _SHARE_OF_KIND = 0.9
 _SAMPLE = 1_000
 _SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
@@ -149,7 +150,7 @@ class Column:
 def uses_decimal_commas(cells: Iterable[str]) -> bool:
     """Return whether a table writes numbers as in Dutch, where a point groups thousands."""
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
-    # "12,13" may be two numbers.
+    # "12,13" may be two numbers, so a comma is not decimal if a point surely is.
     has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
@@ -323,6 +324,7 @@ def _type_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
     ]
     columns = tuple(replace(column, name=plain_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
+    # A table without text columns is looked up by its first column.
     label_columns = text_columns or [0]
     rows = tuple(
         Row(

@@ -27,7 +27,7 @@ from retrieval.text.block_lines import (
 )
 from retrieval.text.sentences import split_sentences, strip_range
 
-# Documents with another version are read again.
+# Raise this number when blocks are found differently: documents are then read again.
 BLOCKS_VERSION = "4"
 # The limit bounds the memory for malicious documents.
 MOST_BLOCKS = 500_000
@@ -113,6 +113,7 @@ class BlockDraft:
 class Scanner:
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
+        # The text of a note begins at this column.
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
         self._unclosed_section = -1
@@ -446,6 +447,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
+            # Only a heading may have several paragraphs of answer.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue

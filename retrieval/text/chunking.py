@@ -83,6 +83,7 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
     shared = int(limit * OVERLAP)
     first = done = 0
     while done < len(units):
+        # Equal passages are better than full ones and a short last one.
         count = max(1, ceil((left - shared) / max(1, limit - shared)))
         target = limit if left <= limit else min(limit, shared + ceil((left - shared) / count))
         stop, used = first, 0
@@ -128,7 +129,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A long run of letters can be one unknown token.
+# A long run of letters can be one unknown token, so every 16 characters count as a token at least.
 _CHARS_PER_TOKEN = 16
 
 
@@ -320,6 +321,7 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
+    # Only siblings, or a section and its first subsection, are joined.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -371,6 +373,7 @@ def _enforce_limits(
                 halved += [(begin, stop, path) for begin, stop, _ in divide(text, unit, limits[path], by_line=False)]
             else:
                 halved.append((start, end, path))
+        # A half within the next passage's overlap is dropped.
         halved.sort(key=lambda stretch: (stretch[0], -stretch[1]))
         ends = [0, *accumulate((end for _, end, _ in halved), max)]
         stretches = [stretch for stretch, end in zip(halved, ends, strict=False) if stretch[1] > end]

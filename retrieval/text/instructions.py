@@ -127,6 +127,7 @@ ORDER = re.compile(
     rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
     re.IGNORECASE,
 )
+# Places stored with a document.
 MOST_SHOWN = 20
 _LONGEST = 1000
 

@@ -29,7 +29,7 @@ def mark_sentences(text: str, mark: str) -> str:
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # Indentation may have a meaning.
+        # A line's first sentence includes the indentation, which may have a meaning.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

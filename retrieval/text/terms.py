@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
-# Passages with another version are indexed again.
+# Raise this number when terms are made differently: passages are then indexed again.
 ANALYSIS_VERSION = 2
 
 # Dimensions are 28-bit hashes of lexemes: with 100 lexemes a passage and 10 a question, one unrelated pair in 270,000
@@ -23,7 +23,7 @@ DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# The start of a match bounds the time for long runs of letters.
+# A match begins only at a word's start; else a long run of letters is tried from each letter.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)

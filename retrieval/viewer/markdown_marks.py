@@ -157,7 +157,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # The signs of code also follow its words.
+            # The signs of an element precede its words; the signs of code also follow them.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)
@@ -225,6 +225,7 @@ def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
     """Store the HTML of marked code for the renderer, which would escape it."""
     html, done = [], 0
+    # The last line end is not visible.
     for length, numbers in _cut(origins[: len(token.content.rstrip("\n")) + 1], marks):
         opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
         html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")

@@ -116,6 +116,7 @@ def _build_markdown_context(
         return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
+        # Readers of this document may read its whole collection.
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
@@ -211,6 +212,7 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
     writer.html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        # The browser sorts by this value.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
         writer.html(f"<td{_format_alignment(is_number)}{key}>")
         writer.words(start, end)

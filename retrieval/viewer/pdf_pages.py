@@ -25,7 +25,7 @@ _FAILURE_REMEMBERED_SECONDS = 600.0
 _LONGEST_WORDS = 8_000
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
-# The longest wait of a page for its turn.
+# A page waits this long for its turn; at most MOST_WAITING pages wait in a process.
 WAITING_SECONDS = 5.0
 MOST_WAITING = 8
 
@@ -133,7 +133,7 @@ def _run_in_sandbox(function: str, source: Source, arguments: dict[str, Any], co
     except TimeoutError as error:
         raise PageBusy(str(error)) from error
     except (OSError, sandbox.SandboxUnavailable) as error:
-        # The next attempt may succeed.
+        # The next attempt may succeed, so the failure is not remembered.
         raise PageNotDrawn(str(error)) from error
     except sandbox.SandboxError as error:
         raise _record_failure(content_hash, number, f"Page {number}: {error}") from error

@@ -73,6 +73,7 @@ def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
         end = position + len(line)
         label = escape(line_label.format(number))
+        # The Tab key stops only at the passage's lines.
         skipped = "" if writer.touches(position, end) else " tabindex=-1"
         writer.html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'

@@ -73,7 +73,7 @@ class FourBitFile:
         self._place += 4 * (self.piece_count + 1) + 4 * self.piece_count + self._text_bytes
         _, characters_bytes = self._numbers("iI")
         self._place += characters_bytes
-        # Number of values, offset and number of bytes.
+        # A tensor's name maps to its number of values, its offset and its number of bytes.
         self._tensors: dict[str, tuple[int, int, int]] = {}
         for _ in range(self._numbers("i")[0]):
             (name,) = self._numbers(f"{self._numbers('H')[0]}s")

@@ -62,7 +62,7 @@ class _EncoderGraph:
         """Return the model as bytes. Raises: ValueError above 2 GB, the limit of a model."""
         given = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
         graph = helper.make_graph(self.nodes, name, inputs=[read], outputs=[given], initializer=self.constants)
-        # ONNX Runtime 1.20 and later read opset 20 and IR 10.
+        # ONNX Runtime 1.20 and later read opset 20 and IR 10; `onnx` writes newer ones by default.
         model: onnx.ModelProto = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)],

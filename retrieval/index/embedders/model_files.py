@@ -21,7 +21,7 @@ Report = Callable[[str, int, int], None]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
-# Quantized exports have a quarter of the size, and lose a thousandth of nDCG.
+# Quantized exports have a quarter of the size, are up to three times as fast, and lose a thousandth of nDCG.
 EXPORTS_8_BIT = (
     *(f"{folder}model_{name}.onnx" for folder in ("onnx/", "") for name in ("quantized", "int8")),
     "onnx/model_qint8_avx512_vnni.onnx",
@@ -123,7 +123,7 @@ def fetch(
             f"The {kind} {name} was not found locally and could not be fetched from the hub "
             f"({type(error).__name__}): try again with a network, or download it elsewhere and give the folder's path."
         ) from error
-    # Otherwise, the next start asks the hub again.
+    # If the mark cannot be written, the next start asks the hub again.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()
     return folder

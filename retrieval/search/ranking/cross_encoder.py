@@ -89,6 +89,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
+        # Another thread waits for the load only as long as its question may.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")

@@ -70,7 +70,7 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
 
 # A larger formula costs more time than it saves.
 LARGEST_FORMULA = 100
-# Scores are sums of single-precision numbers.
+# Scores are sums of single-precision numbers; a bound may miss by this much.
 ROUNDING = 1e-4
 # A question has about six terms, a pasted log hundreds.
 MOST_TERMS = 20
@@ -107,7 +107,8 @@ def candidates(terms: Sequence[Term], threshold: float) -> str:
     # Falling bounds keep the formula small; common terms do not decide on candidacy.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # The least significant terms count as present in every passage, so that the formula is small enough.
+    # The least significant terms count as present in every passage until the formula is small enough. It then matches
+    # more passages, and misses none while those terms alone do not reach the threshold.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:

@@ -131,6 +131,7 @@ class Bm25Ranker(Ranker):
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
             expansions=expanded_terms(self._queries),
+            # A word that one of two languages contains is known.
             unknown_words=tuple(
                 word
                 for query in self._queries[:1]

@@ -93,7 +93,7 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # Scores of equal passages may differ in their last digit.
+    # Scores of equal passages may differ in their last digit, so the loss is a little larger than the lead.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(

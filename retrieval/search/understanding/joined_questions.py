@@ -19,7 +19,7 @@ SEARCH_WEIGHTS = (0.7, 0.3)
 FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
 
 
-# Earlier questions, and their characters.
+# Limits of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 

@@ -19,7 +19,8 @@ from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 _WORDS = re.compile(r"\w+")
 
 
-# Ordinals, decades and measures (19th, 1970s, 500mg) are no codes.
+# Codes are versions and words of letters and digits, except ordinals, decades and measures (19th, 1970s, 500mg), and
+# symbols such as arrows and mathematical signs.
 _CODE = re.compile(
     rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
 )

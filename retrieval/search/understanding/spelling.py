@@ -65,12 +65,14 @@ def is_certain_slip(typed: str, meant: str, *, is_no_word: bool) -> bool:
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# Shorter ordinary words get no suggestions ("pasta" is not "past").
+# Ordinary words that the documents lack get suggestions only from this length on ("pasta" is not "past"), as do words
+# two edits away.
 SHORTEST_ORDINARY = 7
 # The more frequent of two candidates wins if it occurs this many times as often.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
+# These words are no part of a code with blanks.
 _SMALL_WORDS = frozenset("a an are at de en het in is of on op or the to van was".split())  # noqa: SIM905
 
 

@@ -61,6 +61,7 @@ def parse(question: str) -> ParsedQuestion:
     unquoted: list[str] = []
 
     def take(start: int, end: int) -> None:
+        # The pattern sees the text before ``start``, which decides whether a minus starts a word.
         for match in _EXCLUDED.finditer(question, start, end):
             between = question[start : match.start()]
             excluded.append(match["word"])
