@@ -1,5 +1,3 @@
-"""The backends that the settings name, built once in each process."""
-
 from __future__ import annotations
 
 import functools

@@ -43,7 +43,7 @@ def embedder_is_calibrated(**_: Any) -> list[CheckMessage]:
 
 @register()
 def rerankers_can_be_made(**_: Any) -> list[CheckMessage]:
-    """Return errors of all rerankers, also unused ones: an admin may choose any in a profile."""
+    """Return errors of all rerankers, because an admin may choose any."""
     messages: list[CheckMessage] = []
     if NO_RERANKER in settings.RERANKERS:
         messages.append(

@@ -1,7 +1,4 @@
-"""Errors of retrieval; each docstring names the reader of its message.
-
-``str(error)`` is one clear sentence with a next step for that reader.
-"""
+"""Errors of retrieval; each docstring names the reader of its message."""
 
 from __future__ import annotations
 
@@ -31,7 +28,10 @@ class NodeLost(RetrieverFailed):
 
 
 class RerankFailed(RagsiteError):
-    """The reranker failed or was late; the fused order is kept. For the operator."""
+    """The reranker failed or was late.
+
+    For the operator.
+    """
 
 
 class EmbeddingFailed(ServiceUnavailable):
@@ -39,7 +39,10 @@ class EmbeddingFailed(ServiceUnavailable):
 
 
 class ImproperEmbedder(RagsiteError):
-    """The embedder's configuration is unusable: weights missing or altered, width wrong. For the operator."""
+    """The embedder's configuration is unusable.
+
+    For the operator.
+    """
 
 
 class NotFitted(RagsiteError):

@@ -1,7 +1,7 @@
-"""The methods that make one ranking from two retrievers; each is declared here once. PURE.
+"""Declare the methods that make one ranking from two retrievers. PURE.
 
-A new method is a member of :class:`retrieval.types.SearchMethod` and an entry of ``METHODS``: the commands, the API,
-the form of search profiles and the table in `docs/search.md` follow.
+A new method is a member of :class:`retrieval.types.SearchMethod` and an entry of ``METHODS``: commands, API, forms and
+`docs/search.md` follow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from retrieval.types import RankedChunk, Retriever, RetrieverWeights, SearchMeth
 
 
 def _(text: str) -> str:
-    """Mark a text for translation."""
     return text
 
 
@@ -22,8 +21,7 @@ def _(text: str) -> str:
 class RetrieverResults:
     """One retriever's results for one search.
 
-    ``listed`` are the chunks that it returned, by id. ``known`` also has its scores of other candidates, which were
-    looked up. ``candidates`` are the ids of both retrievers' chunks.
+    ``listed`` are the chunks that it returned, by id. ``known`` also has its scores of other candidates.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -63,12 +61,11 @@ def _add(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
 class FusionMethod:
     """A method of fusion.
 
-    ``label`` names it in forms, ``summary`` in `docs/search.md`. ``worth`` returns the value of chunks in one
-    retriever, by id; a chunk without a value counts as 0. ``weights`` multiply the values; None takes the weights of
-    the question's class. ``contribute`` maps the weighted values of one candidate to contributions, which sum to its
-    score: by default each value is its contribution, so that they are added. ``is_single`` methods ask one retriever.
-    ``discounts_words`` lowers BM25's weight for questions whose words no candidate contains, ``has_bonus`` adds the
-    profile's bonus to candidates of both retrievers.
+    ``worth`` returns the value of chunks in one retriever, by id; a chunk without a value counts as 0. ``weights``
+    multiply the values; None takes the weights of the question's class. ``contribute`` maps the weighted values of one
+    candidate to contributions, which sum to its score. ``is_single`` methods ask one retriever. ``discounts_words``
+    lowers BM25's weight for questions whose words no candidate contains, ``has_bonus`` adds the profile's bonus to
+    candidates of both retrievers.
     """
 
     label: str

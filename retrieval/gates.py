@@ -23,7 +23,7 @@ class Objection:
 
 
 class PublicationRefused(RagsiteError):
-    """A gate objects, and no reason to override it was given. For the admin who publishes."""
+    """A gate objects, and no reason to override it was given."""
 
     def __init__(self, objections: Sequence[Objection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
@@ -32,7 +32,7 @@ class PublicationRefused(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check before publication. Collections that it ``guards`` change only in drafts."""
+    """A check before publication; collections that it ``guards`` change only in drafts."""
 
     objections_to: Callable[[Publishable], Iterable[Objection]]
     guards: Callable[[Collection], bool]

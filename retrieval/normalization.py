@@ -10,7 +10,7 @@ def spread(scores: Collection[float]) -> float:
     """Return the standard deviation (of the population); 0 for no scores, or equal ones."""
     if not scores:
         return 0.0
-    # fsum is exact, so the order of the candidates cannot change a score's last digit.
+    # fsum is exact, so the candidates' order cannot change a score.
     mean = math.fsum(scores) / len(scores)
     return math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
 

@@ -1,6 +1,6 @@
-"""All settings of a search that an admin tunes, as one object, stored as JSON.
+"""All settings of a search that an admin tunes, stored as JSON.
 
-A setting is declared only here: checks, the admin's form and the table of `docs/search.md` derive from it.
+Checks, the admin's form and the table of `docs/search.md` derive from them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ KEPT = object()
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The description of a setting, in English; the forms translate it.
+    """The description of a setting, in English.
 
-    ``when_empty`` is the meaning of None, which is otherwise refused. ``methods`` use the setting; None means all.
-    ``as_published`` is the value in a search by a named method, KEPT for the profile's own.
+    ``when_empty`` is the meaning of None, which is otherwise refused. ``methods`` None means all. ``as_published`` is
+    the value in a search by a named method, KEPT for the profile's own.
     """
 
     section: str
@@ -34,7 +34,6 @@ class Setting:
 
 
 def _(text: str) -> str:
-    """Mark a text for translation."""
     return text
 
 
@@ -59,7 +58,7 @@ LARGEST_BUDGET_TOKENS = 8000
 LARGEST_BLOCKS = 8
 NO_RERANKER = "none"
 
-# The weights come from the textbook-chatbot design: (vector, lexical).
+# (vector, lexical), from the textbook-chatbot design.
 CLASS_WEIGHTS: dict[QueryClass, RetrieverWeights] = {
     QueryClass.CONCEPTUAL: RetrieverWeights(0.8, 0.2),
     QueryClass.CODE: RetrieverWeights(0.5, 0.5),
@@ -253,7 +252,6 @@ TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") fo
 
 
 def is_within(value: object, low: float, high: float) -> bool:
-    """Return whether it is a number from ``low`` to ``high``; true and false are no numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
 

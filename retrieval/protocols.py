@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class TextEmbedder(Protocol):
-    """A model that turns text into unit vectors of one width; a base class of its implementations.
+    """A model that turns text into unit vectors of one width.
 
-    ``name`` identifies the vector space: vectors of embedders with the same name are comparable.
+    Vectors of embedders with the same ``name`` are comparable.
     """
 
     name: str
@@ -48,10 +48,7 @@ class Ranker(Protocol):
         """Return the best ``depth`` chunks, best first. Raises: RetrieverFailed if it is late."""
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks, listed or not, as far as ``stored`` allows.
-
-        It is called after :meth:`rank`, and does not read the database.
-        """
+        """Return the scores of these chunks, listed or not, as far as ``stored`` allows, without the database."""
 
     def matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """Return the terms by which these chunks were found, the most significant first."""
@@ -69,7 +66,7 @@ class Reranker(Protocol):
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         """Return each chunk's relevance by id, on the reranker's own scale; higher is better.
 
-        Chunks that cannot be judged are missing. Raises: RerankFailed, also if late; the caller has its own deadline.
+        Chunks that cannot be judged are missing. Raises: RerankFailed, also if late.
         """
 
 
@@ -82,7 +79,7 @@ class QueryReformulator(Protocol):
 
 
 class QuestionGenerator(Protocol):
-    """A writer of the questions that a passage answers. ``name`` is the model's."""
+    """A writer of the questions that a passage answers."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Keep search statistics correct and remove copies when rows are deleted, however they are deleted."""
+"""Keep search statistics correct and remove copies, however rows are deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Celery tasks of retrieval. Each calls a function that is safe to run twice."""
+"""Celery tasks of retrieval, safe to run twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data types that retrieval's stages exchange, without Django so that rules are tested in milliseconds.
+"""The data types that retrieval's stages exchange, without Django.
 
 Ranks start at 1. A score is better when higher. ``None`` means "this retriever did not return the chunk", never zero:
 such a chunk gets no contribution and no rank.
@@ -18,10 +18,10 @@ from retrieval.text.block import Block
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk with the data to show and cite it. ``content`` is the document's ``text[start:end]``.
+    """A chunk with the data to show and cite it.
 
-    ``blocks`` overlap the passage, at offsets of the document. ``page_unit`` is "page" or "slide". ``collection`` is
-    the slug.
+    ``content`` is the document's ``text[start:end]``. ``blocks`` have offsets of the document. ``page_unit`` is "page"
+    or "slide". ``collection`` is the slug.
     """
 
     chunk_id: int
@@ -55,8 +55,7 @@ class Passage:
 class ContextBlock:
     """A stretch of one document in the context: a hit, merged hits, and neighbours.
 
-    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``passages`` and
-    ``blocks`` are in reading order; ``best`` ranked highest.
+    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``best`` ranked highest.
     """
 
     best: Passage
@@ -135,8 +134,7 @@ class Classification:
 class Turn:
     """An earlier question of a conversation and its answer, which may be empty.
 
-    The answer cites ``documents`` (ids) and ``collections`` (slugs). ``dialogue`` contains a language model's chat
-    messages.
+    The answer cites ``documents`` (ids) and ``collections`` (slugs).
     """
 
     question: str
@@ -151,7 +149,6 @@ class Reformulation:
     """The query that replaces the question in the search.
 
     ``reason`` describes a change; ``by`` is "rules" or the model. ``notice``, for engineers, is why the model failed.
-    ``completed``: the model added words from the conversation. ``corrected``: a word or code was misspelt.
     """
 
     query: str
@@ -218,7 +215,7 @@ class SearchFilters:
 class MetadataBoost:
     """A preference for documents with this metadata value; a negative weight moves them down.
 
-    ``weight`` is in standard deviations of the fused scores, so that it means the same with every method.
+    ``weight`` is in standard deviations of the fused scores.
     """
 
     key: str
@@ -241,7 +238,7 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One retriever's list, best first; ties are broken by chunk id for a stable order.
+    """One retriever's list, best first; ties are broken by chunk id.
 
     ``expansions`` maps missing words to the lexemes that replaced them; ``unknown_words`` had no similar one.
     """
@@ -254,7 +251,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverScore:
-    """One retriever's judgement of one candidate, and its value.
+    """One retriever's judgement of one candidate.
 
     ``rank`` is None if the retriever's list lacked the chunk; ``score`` may still be known. Contributions and bonus sum
     to the fused score.
@@ -278,7 +275,7 @@ class BoostScore:
     contribution: float
 
 
-# This boost is for a passage to which a curator gave the question.
+# A curator gave the question to the passage.
 GIVEN_QUESTION = "question=given"
 
 
@@ -286,8 +283,7 @@ GIVEN_QUESTION = "question=given"
 class RerankScore:
     """The reranker's judgement of one candidate.
 
-    ``rank_before`` is the fused rank; ``score`` is the reranker's own, or None. If ``alone``, only ``contribution``
-    counts.
+    ``rank_before`` is the fused rank. If ``alone``, only ``contribution`` counts.
     """
 
     rank_before: int
@@ -302,7 +298,7 @@ class RerankScore:
 class SearchScore:
     """The judgement of one candidate by one of a question's searches.
 
-    ``rank`` is None if no retriever listed the chunk; ``weight`` is the search's share in the sum.
+    ``rank`` is None if no retriever listed the chunk.
     """
 
     query: str
@@ -328,9 +324,8 @@ class Candidate:
 
     ``score`` is the sum of contributions, ``bonus`` and boosts, or the reranker's contribution if it decides alone.
     ``rank`` is None for a ``dropped`` candidate (with the reason), and until the result is cut. ``searches`` has an
-    entry for each search text if there were several: contributions are then weighted sums, and ranks and scores are
-    from the best search. ``word_share`` is the share of the question's words in the chunk, in [0, 1]; rare words count
-    more; None without the lexical retriever.
+    entry for each search text if there were several; contributions are then weighted sums. ``word_share`` is the share
+    of the question's words in the chunk, in [0, 1]; None without the lexical retriever.
     """
 
     chunk_id: int

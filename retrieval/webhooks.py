@@ -56,8 +56,7 @@ def sign(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
 def deliver(delivery_id: int) -> WebhookDelivery | None:
     """Attempt a delivery once and return it; None if it could not be leased.
 
-    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time; the
-    next is enqueued here.
+    DONE after a 2xx answer, FAILED if another attempt cannot help, else WAITING. A receiver gets one at a time.
     """
     delivery = _lease(delivery_id)
     if delivery is None:
@@ -102,7 +101,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """Return the answer's status. A redirect is not followed: the signature is for one address."""
+    """Return the answer's status; no redirect is followed, because the signature is for one address."""
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, Any] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def forget_document(document: Document) -> None:
-    """Clean up after a document. Call it after its row is deleted, in the same transaction."""
+    """Clean up after a document, in the transaction that deletes its row."""
     forget_files([document.file.name])
     if document.file:
         content_hash = document.content_hash
@@ -31,7 +31,7 @@ def forget_document(document: Document) -> None:
 
 
 def forget_files(names: Iterable[str | None]) -> None:
-    """Delete the stored files after the commit, except files that another document, such as a draft's, still uses."""
+    """Delete the stored files after the commit, except files that another document still uses."""
     forgotten = {name for name in names if name}
 
     def forget() -> None:

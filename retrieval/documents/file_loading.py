@@ -22,7 +22,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import reweigh, settle
 from retrieval.models import Collection, Document
 
-# Fewer files are read one by one, with progress within each: embedder and sandbox use the other cores.
+# Fewer files are read one by one: embedder and sandbox use the other cores.
 FEW_FILES = 8
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
@@ -33,7 +33,7 @@ SMALLEST_PICTURE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A file on disk (``path``), or text from elsewhere (``data``), to be submitted."""
+    """A file on disk (``path``), or text from elsewhere (``data``)."""
 
     source: str
     path: Path | None = None
@@ -50,10 +50,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The result of a batch.
-
-    ``failures`` are (source, sentence) pairs; ``skipped`` are files in folders that are no documents.
-    """
+    """The result of a batch; ``failures`` are (source, sentence) pairs."""
 
     added: int = 0
     unchanged: int = 0
@@ -76,7 +73,7 @@ def ingest_paths(
 ) -> Counts:
     """Submit and read all files at ``paths``, ``at_once`` in parallel; a file's failure does not stop the others.
 
-    Progress goes to ``output``. Raises: FileNotFoundError before anything is read if a path does not exist.
+    Raises: FileNotFoundError before anything is read if a path does not exist.
     """
     started = time.monotonic()
     counts = Counts()
@@ -122,10 +119,7 @@ def _read_in_turn(
 def _read_in_threads(
     read: Callable[[Submitted], Counts], files: Iterable[Submitted], threads: int
 ) -> Iterator[tuple[str, Counts]]:
-    """Yield the source and the counts of each file in order of completion.
-
-    Files in progress are finished on interruption.
-    """
+    """Yield the source and the counts of each file; on interruption, files in progress are finished."""
 
     def work(file: Submitted) -> tuple[str, Counts]:
         try:
@@ -169,7 +163,6 @@ def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Pr
 
 
 def _read_members(document: Document) -> Iterator[Document]:
-    """Read and yield the members of an archive or mail, without members that another process reads."""
     for pk in document.members.filter(status=Document.Status.PENDING).order_by("pk").values_list("pk", flat=True):
         if (member := ingestion.ingest(pk)) is not None:
             yield member
@@ -177,9 +170,9 @@ def _read_members(document: Document) -> Iterator[Document]:
 
 
 def find(paths: Iterable[Path]) -> Iterator[Submitted]:
-    """Yield the files at the paths, folders recursively in name order; a BEIR corpus yields one document per line.
+    """Yield the files at the paths, folders recursively in name order.
 
-    Raises: FileNotFoundError.
+    A BEIR corpus yields one document per line. Raises: FileNotFoundError.
     """
     for path in paths:
         if path.is_dir():
@@ -198,7 +191,7 @@ def find(paths: Iterable[Path]) -> Iterator[Submitted]:
 
 
 def read_beir_corpus(path: Path) -> Iterator[Submitted]:
-    """Yield the documents of a BEIR ``corpus.jsonl``: one JSON object per line with `_id`, `title` and `text`."""
+    """Yield the documents of a BEIR ``corpus.jsonl``: objects with `_id`, `title` and `text`."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():

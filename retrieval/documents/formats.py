@@ -1,8 +1,7 @@
 """Detect file formats, and name unsupported formats. PURE.
 
-To add a format, write a module with a function that extracts its text, and add one :class:`Format` to ``KNOWN_FORMATS``
-or :func:`register` it. Detection, viewer, upload form and messages follow from it; a test compares ``docs/formats.md``
-with it.
+To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or
+:func:`register` it. A test compares ``docs/formats.md`` with it.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ class Content:
         """
         if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return frozenset()
-        # Entries are counted before the directory is read: a parsed entry costs a hundred times its bytes.
+        # A parsed entry costs a hundred times its bytes, so entries are counted first.
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
@@ -169,10 +168,10 @@ Recogniser = Callable[[Content], bool]
 class Format:
     """A file format.
 
-    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor``,
-    "package.module:function", is imported at its first use; a format without one is unsupported, and ``refusal``
-    replaces the usual message. ``recognise`` detects the format by its bytes; ``recognise_text`` is used only for files
-    that are plain text by name. An extractor with ``may_be_scanned`` also accepts recognised pages.
+    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor`` is
+    "package.module:function"; a format without one is unsupported, and ``refusal`` replaces the usual message.
+    ``recognise`` detects the format by its bytes; ``recognise_text`` is used only for files that are plain text by
+    name. An extractor with ``may_be_scanned`` also accepts recognised pages.
     """
 
     kind: str
@@ -196,7 +195,7 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Recognise an archive or Office file by its extension, which text files such as keys also use."""
+    """Recognise an archive by its extension, which text files such as keys also use."""
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
@@ -207,7 +206,7 @@ def declares(*media_types: str) -> Recogniser:
 
 
 def is_pdf(content: Content) -> bool:
-    # Other bytes may precede the mark, but not the start of a text that only mentions it.
+    # Other bytes may precede the mark, but not the start of a text that mentions it.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
 
@@ -215,7 +214,7 @@ _MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
 def is_html(content: Content) -> bool:
-    """Return whether the data begin with an HTML page, after white space, an XML declaration and comments."""
+    """Return whether a page follows white space, an XML declaration and comments."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
         left = left.partition(b">")[2].lstrip()
@@ -225,12 +224,11 @@ def is_html(content: Content) -> bool:
 
 
 def is_pointer(data: bytes) -> bool:
-    """Return whether the bytes are a Git LFS pointer instead of the file."""
     return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
 def is_saved_page(content: Content) -> bool:
-    """Return whether this is a saved page in a mail's format whose name is not a mail's."""
+    """Return whether this is a page in a mail's format under another name."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
     return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
@@ -265,7 +263,7 @@ def is_workbook(content: Content) -> bool:
 
 
 def is_old_workbook(content: Content) -> bool:
-    """Return whether the file itself is an old Excel workbook, not one embedded in a Word document or presentation."""
+    """Return whether the file itself is an old Excel workbook, not an embedded one."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -441,7 +439,7 @@ _formats: list[Format] = list(KNOWN_FORMATS)
 
 
 def register(*formats: Format) -> None:
-    """Add formats. They are tried in order, before all formats registered earlier."""
+    """Add formats; the latest are tried first."""
     _formats[:0] = formats
 
 
@@ -450,7 +448,7 @@ def read_formats() -> list[Format]:
 
 
 def of_media_type(media_type: str) -> Format | None:
-    """Return the format of this media type; None for a document not yet read, or of a removed format."""
+    """Return the format of this media type; None for an unread document, or a removed format."""
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
@@ -474,7 +472,7 @@ def list_supported() -> str:
 
 
 def accepted_files() -> str:
-    """Return the ``accept`` attribute of a file input. Text files have many names, so it accepts all of them."""
+    """Return the ``accept`` attribute of a file input: all files, because text files have many names."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
@@ -494,7 +492,7 @@ def detect(data: bytes, filename: str) -> Format:
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
     if found and found.media_type == XLS and is_text_table(data):
-        # Some programs name exported web pages or delimited text .xls so that Excel opens them.
+        # Some programs name web pages or delimited text .xls so that Excel opens them.
         return found
     # A format that is detectable by its bytes is never accepted by name alone.
     if found and found.extractor and found.recognise:
@@ -518,7 +516,7 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Files in folders and archives that are no documents: files that serve pages, and unreadable pictures.
+# Files that serve pages, and unreadable pictures.
 _OF_PAGES = frozenset(
     """
     .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
@@ -527,7 +525,7 @@ _OF_PAGES = frozenset(
 _PAGES = frozenset({".html", ".htm", ".xhtml", ".md", ".mdx", ".rst", ".adoc"})
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _LOGO = re.compile(r"(?:^|[^a-z])(?:logo|icon|favicon|sprite|avatar|banner)s?(?:[^a-z]|$)", re.I)
-# Folders where pages store the pictures that they show, such as screenshots.
+# Pages store the pictures that they show here.
 _PICTURE_FOLDER = re.compile(r"_?(?:images?|imgs?|figures?|assets|static|pictures|screenshots)(?![a-z])", re.I)
 
 
@@ -540,20 +538,17 @@ _LITTER = re.compile(
 
 
 def is_litter(name: str) -> bool:
-    """Return whether a file in a folder or archive is a program's private file instead of a document."""
     return bool(_LITTER.search(name))
 
 
 def is_page(name: str) -> bool:
-    """Return whether the name is a page's, which may show other files of its folder."""
     return PurePosixPath(name).suffix.lower() in _PAGES
 
 
 def serves_pages(name: str, *, has_pages: bool) -> bool:
     """Return whether a file only serves the look of pages: a style sheet, font, logo, icon or unreadable picture.
 
-    If the folder ``has_pages``, pictures in the usual picture folders count too. ``name`` is a path relative to the
-    folder.
+    If the folder ``has_pages``, pictures in the usual picture folders count too.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

@@ -1,8 +1,7 @@
 """Convert uploaded files to searchable passages.
 
-A document's row is its job (see `core.jobs`): PENDING until a worker leases it, PROCESSING while that
-worker works, then READY or FAILED. The final transaction checks the lease, so that a worker believed dead cannot
-overwrite its successor's result.
+A document's row is its job (see `core.jobs`). The final transaction checks the lease, so that a worker believed dead
+cannot overwrite its successor's result.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ Recognised = tuple[int, float | None]
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
     """Return the text of the document's file, and its scanned pages with the OCR confidence of each.
 
-    Scanned pages are recognised if OCR is installed. Raises: DocumentRejected, TurnPostponed.
+    Raises: DocumentRejected, TurnPostponed.
     """
     with document.file.open("rb") as file:
         data = file.read()
@@ -111,11 +110,11 @@ logger = logging.getLogger(__name__)
 
 # A document waits this long while the site itself cannot read any.
 SITE_AWAITED = timedelta(minutes=1)
-# Texts embedded between two heartbeats: small enough for a lively progress bar, large enough to keep cores busy.
+# Texts embedded between two heartbeats: enough to keep cores busy.
 EMBEDDING_BATCH = 64
 # Limit for embedders with longer inputs: the vector of a longer passage with several topics matches none of them well.
 LARGEST_CHUNK_TOKENS = 350
-# Larger documents take more than a second or two to cut and to embed.
+# Larger documents take more than a second or two.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
@@ -127,9 +126,8 @@ Progress = Callable[[int, int], None]
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; return None if no lease was available.
 
-    If ``takes_turns`` (set by workers), a slow document waits for its turn among the slow ones. Errors are recorded in
-    the row: FAILED if another attempt cannot help, else PENDING with the time of the next attempt. The passages of the
-    previous version stay searchable.
+    If ``takes_turns``, a slow document waits for its turn. Errors are recorded in the row: FAILED if another attempt
+    cannot help, else PENDING with the time of the next attempt. The passages of the previous version stay searchable.
     """
     document = _lease(document_id)
     if document is None:
@@ -246,7 +244,7 @@ def _cut(document: Document, extracted: ExtractedText) -> list[chunking.TextChun
 
 
 def _find_fresh(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indices of passages without a reusable vector; each stored vector is reused once."""
+    """Return the indices of passages without a reusable vector."""
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
@@ -285,7 +283,7 @@ def _make_chunks(
             content=chunk.text,
             content_hash=hashes[index],
             token_count=tokens[index],
-            # An unchanged passage keeps its questions: a model need not write them again.
+            # An unchanged passage keeps its questions.
             questions=tuple(questions.generate(chunk.text, chunk.heading_path, language))
             if questions and index in is_fresh
             else (),

@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     pass
 
 
-# Maximum nesting of archives and mails.
+# The deepest nesting of archives and mails.
 MOST_LEVELS = 3
 
 
 def submit_members(document: Document, members: Sequence[Member]) -> None:
-    """Submit each new or changed member. The document must be leased by this process.
+    """Submit each new or changed member of a document that this process has leased.
 
-    An interrupted call can be repeated: already submitted members are unchanged then.
-
-    Raises: LeaseLost; DocumentRejected for too deeply nested archives, or a member whose name is taken.
+    An interrupted call can be repeated. Raises: LeaseLost; DocumentRejected for too deeply nested archives, or a member
+    whose name is taken.
     """
     levels, parent = 1, document.parent
     while parent is not None:
@@ -39,7 +38,7 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
         source = member_source(document, member.name)
         if held.get(source) == hashlib.sha256(member.data).hexdigest():
             continue
-        # The lock order is the same as in every upload, which avoids deadlocks.
+        # The lock order of every upload avoids deadlocks.
         with changing(document.collection_id):
             document.lock()
             submit(
@@ -53,7 +52,7 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
 
 
 def remove_members(document: Document, members: Sequence[Member]) -> None:
-    """Delete the members that are no longer in the document's file. Must run inside a transaction."""
+    """Delete the members that are no longer in the document's file, inside a transaction."""
     kept = [member_source(document, member.name) for member in members]
     Document.objects.filter(parent=document).exclude(source__in=kept).delete()
 

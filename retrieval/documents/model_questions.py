@@ -1,7 +1,6 @@
 """Generate questions that a passage answers, with a language model behind OpenAI's chat-completions protocol.
 
-A passage without usable questions is logged and counted; ingestion never fails for it. A circuit breaker stops requests
-to a failing model.
+A failure is logged and counted; ingestion never fails for it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ logger = logging.getLogger(__name__)
 MAX_QUESTIONS = 2
 LONGEST_PASSAGE_CHARACTERS = 6000
 LONGEST_QUESTION_CHARACTERS = 200
-# After this many consecutive failures, the model is not called for this time.
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
@@ -54,8 +52,6 @@ _COPIED_MARK = re.compile(r"\^[0-9a-f]{4}\^")
 
 
 class ModelQuestions:
-    """Question generator that calls a chat model; implements ``QuestionGenerator``."""
-
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 30.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
         self.name = model
@@ -75,7 +71,7 @@ class ModelQuestions:
 
 
 def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
-    """Return chat messages with the passage fenced by a mark that no document can contain in advance."""
+    """Fence the passage by a mark that no document can contain in advance."""
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
     mark = new_mark([passage])
@@ -89,7 +85,7 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 def _parse_questions(answer: str, language: str) -> list[str]:
     """Return the usable questions of the model's answer; empty if the model gives none.
 
-    Raises: ModelFailed if none of the given questions is usable, or the answer has another form.
+    Raises: ModelFailed if none is usable, or the answer has another form.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:

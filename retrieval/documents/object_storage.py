@@ -1,5 +1,3 @@
-"""Store uploaded files in a bucket of S3 or of a compatible server."""
-
 from __future__ import annotations
 
 import logging
@@ -45,7 +43,7 @@ def _with_translated_errors(method: Callable[..., Any]) -> Any:
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]
-    """django-storages' bucket storage, with files read whole: no document is larger than ``DOCUMENT_MAX_MIB``.
+    """django-storages' bucket storage, with files read whole, because their size is limited.
 
     Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
     """
@@ -76,7 +74,7 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     size = _with_translated_errors(S3Storage.size)
 
     def check(self) -> None:
-        """Check the bucket. Raises: FilesUnavailable if it does not answer or access is denied."""
+        """Raise FilesUnavailable if the bucket does not answer or access is denied."""
         with _translate_errors(self.bucket_name):
             self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 

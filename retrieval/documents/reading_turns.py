@@ -1,7 +1,7 @@
 """Turns of slow documents, so that they do not occupy all workers.
 
 A document is slow once reading it took longer than ``QUICK_SECONDS``, or if it has very much text. At most
-``SLOW_DOCUMENTS_AT_ONCE`` of them are leased to living workers; the others wait as PENDING, without an attempt counted.
+``SLOW_DOCUMENTS_AT_ONCE`` of them are leased; the others wait as PENDING, without an attempt counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# The end of a turn enqueues the next document; this delay applies if that failed.
+# This delay applies if the end of a turn failed to enqueue the next document.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
@@ -41,8 +41,8 @@ class TurnPostponed(RagsiteError):
 class ReadingTurn:
     """The turn of one leased document.
 
-    ``takes_turns`` is False where no worker waits for the document, as on a terminal. ``ends`` means that the turn
-    passes to another document after a while.
+    ``takes_turns`` is False where no worker waits for the document. ``ends`` means that the turn passes to another
+    document after a while.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
@@ -53,7 +53,6 @@ class ReadingTurn:
             self.take()
 
     def is_wanted(self, elapsed_seconds: float) -> bool:
-        """Return whether work may continue after this time; False if the document must wait for its turn."""
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
@@ -67,7 +66,6 @@ class ReadingTurn:
 
 
 def next_waiting() -> int | None:
-    """Return the id of the slow document that has waited longest."""
     waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 
@@ -75,7 +73,7 @@ def next_waiting() -> int | None:
 def _take(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Two workers that both counted before either wrote would both take the last turn.
+            # Two workers could both take the last turn without the lock.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)

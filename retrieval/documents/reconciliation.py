@@ -1,9 +1,8 @@
 """Check nightly whether the search index agrees with passages, documents and files, and repair it.
 
-Ingestion writes them in one transaction; after a restored backup, a script or a fault, search would silently have wrong
-scores and missing passages. A check reads one snapshot and locks no rows. A repair works while others write: each step
-checks again under the locks of writers (documents before statistics, statistics in one order). A document with wrong
-text is read again from its file; its old passages stay searchable until then.
+After a restored backup, a script or a fault, search would silently have wrong scores and missing passages. A check
+reads one snapshot and locks no rows. A repair checks again under the locks of writers (documents before statistics,
+statistics in one order).
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ class ProblemKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Inconsistency:
-    """Disagreements of one kind in one collection.
+    """Disagreements of one kind in one collection (a slug, or empty).
 
-    ``collection`` is a slug, empty if they belong to none. ``examples`` has a few ids, words or file names.
+    ``examples`` has a few ids, words or file names.
     """
 
     kind: ProblemKind
@@ -72,9 +71,8 @@ class Inconsistency:
 def check() -> list[Inconsistency]:
     """Return all disagreements, collection by collection.
 
-    Must not run inside a transaction: it reads one snapshot, so that concurrent writes do not look like faults.
-
-    Raises: ImproperEmbedder if the stored vectors are not the configured embedder's.
+    Must not run inside a transaction: it reads one snapshot. Raises: ImproperEmbedder if the stored vectors are not the
+    configured embedder's.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
@@ -111,11 +109,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
 
 
 def unfit_documents(collection: Collection) -> list[int]:
-    """Return the ids of documents whose text or passages do not fit their current file, except queued ones.
-
-    The text is of another file version, the number of passages is wrong, or a ready document with a file has no
-    passages.
-    """
+    """Return the ids of documents whose text or passages do not fit their current file, except queued ones."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
@@ -137,7 +131,7 @@ def has_whole_file(document: Document) -> bool:
 
 
 def orphaned_files() -> list[str]:
-    """Return the sorted names of stored uploads without a document, at least an hour old.
+    """Return the sorted names of stored uploads without a document.
 
     Empty for a bucket, which another site may share.
     """
@@ -164,7 +158,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Only rows that differ are written; every writer locks lexemes in the same order.
+# Every writer locks lexemes in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}
@@ -191,7 +185,7 @@ def _count_passages(collection: Collection) -> tuple[int, float]:
 def repair_found(found: Sequence[Inconsistency]) -> None:
     """Repair the kinds and collections that were found.
 
-    Raises: EmbeddingFailed, after all other repairs, if passages without a vector could not be embedded.
+    Raises: EmbeddingFailed, after all other repairs.
     """
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
@@ -211,7 +205,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             for pk in unfit_documents(collection):
                 _read_again(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
-        # The check has ensured that searches use the configured embedder, so it stays active.
+        # The embedder stays active, because the check compared it with the configured one.
         reembed(lambda *_: None)
 
 
@@ -230,7 +224,6 @@ def recount(statistics: CollectionStatistics) -> None:
 
 @transaction.atomic
 def _read_again(pk: int) -> None:
-    """Queue a document for reading again if its text and passages disagree and its file exists."""
     document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
@@ -248,9 +241,8 @@ def _read_again(pk: int) -> None:
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     """Return the result of :func:`check`, and store it as an :class:`IndexCheck`.
 
-    If ``repair`` is set, repair and check again: ``repaired`` is the result of the second check.
-
-    Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.
+    If ``repair`` is set, repair and check again. Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector
+    could not be embedded.
     """
     started = time.perf_counter()
     found = check()
@@ -271,7 +263,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def last_counts() -> dict[str, int]:
-    """Return the unrepaired disagreements of the last check by kind, 0 for none; empty before the first check."""
+    """Return the unrepaired disagreements of the last check by kind; empty before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

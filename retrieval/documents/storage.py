@@ -1,4 +1,4 @@
-"""Store uploaded files in a folder, where no file is partial, or in a bucket (`retrieval.documents.object_storage`)."""
+"""Store uploaded files in a folder or in a bucket (`retrieval.documents.object_storage`)."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Return a fingerprint of all that shapes a passage besides its text; a new fingerprint replaces the passages."""
+    """Return a fingerprint of all that shapes a passage besides its text."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
@@ -56,7 +56,6 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
 
 
 def is_current(document: Document) -> bool:
-    """Return whether the document's passages were made with the current settings."""
     embedder = Embedder.objects.filter(is_active=True).first()
     if embedder is None:
         return False
@@ -69,14 +68,12 @@ def is_current(document: Document) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submitted file's document, and whether it must be read."""
-
     document: Document
     changed: bool
 
 
 def set_added_by(submission: Submission, user: AnyUser) -> None:
-    """Record who added the document if no user is recorded; a new version keeps the first user."""
+    """Record who added the document, unless a user is recorded."""
     if submission.changed and getattr(user, "pk", None) is not None:
         Document.objects.filter(pk=submission.document.pk, added_by=None, origin=None).update(added_by=user)
 
@@ -96,10 +93,8 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of ``source`` and queue it; an unchanged file is left alone.
 
-    New metadata, title, address or language change an uploaded file, but not a file of a source or an archive, whose
-    data is given once and then edited here. ``parent`` is the archive or mail that contains the file, ``origin`` the
-    source that delivered it.
-
+    New metadata, title, address or language change an uploaded file, but not a file of a source or an archive, which is
+    edited here. ``parent`` is the archive or mail that contains the file, ``origin`` the source that delivered it.
     Raises: DocumentRejected if the file is too large, the collection's documents may not be changed, the document came
     from elsewhere, or a member would replace a document that is not its parent's; DiskFull. Then neither a file nor a
     row remains.
@@ -150,7 +145,7 @@ def _has_new_description(
 
 
 def _check_origin(document: Document, origin: Source | None) -> None:
-    """Raise DocumentRejected if the document came another way, so that neither way overwrites the other."""
+    """Raise DocumentRejected if the document came another way."""
     if document.origin_id == (origin.pk if origin else None):
         return
     names = {"document": document.source, "source": document.origin}
@@ -191,7 +186,7 @@ def check_size(source: str, size_bytes: int) -> None:
 
 
 def check_rows(source: str, data: bytes) -> None:
-    """Raise DocumentRejected if a table file has more rows than a document may have passages (one per row)."""
+    """Raise DocumentRejected if a table file has more rows than a document may have passages."""
     if not source.lower().endswith((".csv", ".tsv")):
         return
     # Every second part is inside quotation marks, where a line break ends no row.
@@ -204,10 +199,10 @@ def check_rows(source: str, data: bytes) -> None:
 
 
 def requeue(document: Document, *, enqueue: bool = True) -> None:
-    """Queue the document for reading (again) from its file. A worker that reads it loses its lease."""
+    """Queue the document for reading from its file; a worker that reads it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
-    # A command reads its document itself; if the command dies before, the sweep enqueues the task.
+    # If the command dies, the sweep enqueues the task.
     if not enqueue:
         document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
@@ -218,9 +213,9 @@ def requeue(document: Document, *, enqueue: bool = True) -> None:
 
 
 def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
-    """Return the file's bytes after checks that need no reading of its text, while the user is waiting.
+    """Return the file's bytes after checks that need no reading of its text.
 
-    Later errors are shown at the document. Raises: DocumentRejected.
+    Raises: DocumentRejected.
     """
     check_size(source, upload.size or 0)
     data: bytes = upload.read()

@@ -1,4 +1,4 @@
-"""The active embedder, whose vectors are searched, and its vectors of questions and names."""
+"""Find the active embedder, whose vectors are searched, and encode questions and names."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def active_embedder() -> Embedder:
 def searched_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches: normally the active one.
 
-    A process that is older than the last switch continues with its former vectors while they are stored; they lack the
-    passages read since then (:func:`lags`). Raises: ImproperEmbedder.
+    A process that is older than the last switch searches its former vectors while they are stored (:func:`lags`).
+    Raises: ImproperEmbedder.
     """
     try:
         return active_embedder()
@@ -108,7 +108,6 @@ def searched_embedder() -> Embedder:
         configured = embedder_choice.embedder()
         is_former = _served.get(configured.name)
         if is_former is None and not django_settings.EMBEDDER:
-            # The embedder was active when this process started.
             is_former = False
         former = _read_embedder("name = %s", configured.name) if is_former is not None else None
         if former is None:
@@ -130,7 +129,7 @@ _adopting = threading.Lock()
 
 
 def _adopt() -> None:
-    """Open the embedder chosen in the admin, in a thread; meanwhile the former vectors are searched."""
+    """Open the embedder chosen in the admin in a thread, so that searches need not wait."""
 
     def adopt() -> None:
         try:
@@ -165,7 +164,7 @@ def lags(collections: Sequence[int]) -> bool:
 
 
 def _read_embedder(condition: str = "is_active", *values: str) -> Embedder | None:
-    """Avoid a query set, which takes longer than PostgreSQL does: every search calls this."""
+    """Avoid a query set, which takes longer than PostgreSQL does."""
     columns = ", ".join(str(field.column) for field in Embedder._meta.concrete_fields)
     rows = fetch(f"SELECT {columns} FROM retrieval_embedder WHERE {condition}", values)
     return Embedder(*rows[0]) if rows else None

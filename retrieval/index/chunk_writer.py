@@ -1,7 +1,4 @@
-"""Write the passages of a document: text, vectors, term weights and counts, in one transaction.
-
-Only this module and :mod:`retrieval.documents.drafts.copying` write chunks.
-"""
+"""Write the passages of a document: text, vectors, term weights and counts, in one transaction."""
 
 from __future__ import annotations
 
@@ -39,14 +36,14 @@ FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
 def weighting() -> str:
-    """Return the parameters of term weights as a string; weights stored with another string are out of date."""
+    """Return the parameters of term weights; weights stored with another string are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
     """Write (chunk, document, collection, vector) rows in binary: as text they take twenty times as long.
 
-    Must run inside a transaction. Raises: IntegrityError if a chunk has a vector of the embedder already.
+    Must run inside a transaction. Raises: IntegrityError if a vector is stored already.
     """
     with (
         connection.cursor() as cursor,
@@ -55,7 +52,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
             "FROM STDIN (FORMAT BINARY)"
         ) as copy,
     ):
-        # A binary COPY takes the type of the column: a vector's bytes are stored unchanged.
+        # A binary COPY takes the type of the column.
         copy.set_types(["int8", "int8", "int8", "int8", "bytea"])
         for chunk_id, document_id, collection_id, vector in rows:
             copy.write_row((chunk_id, document_id, collection_id, embedder.pk, HalfVector(vector).to_binary()))
@@ -96,8 +93,8 @@ def _text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, Seque
 def configuration_of(document: Document) -> str:
     """Return the text-search configuration of the document's passages.
 
-    `auto` means the document's language, or `simple` if it has no configuration. A document without a detected
-    language, such as one of figures, uses its collection's most common language, or English.
+    `auto` means the document's language, or `simple`. A document without a detected language uses its collection's most
+    common language, or English.
     """
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
@@ -110,7 +107,7 @@ def configuration_of(document: Document) -> str:
 
 
 def add_configurations(statistics: CollectionStatistics, names: Iterable[str]) -> None:
-    """Add names to a collection's configurations. The caller has locked the statistics, and saves them."""
+    """Add names to a collection's configurations; the caller has locked the statistics, and saves them."""
     statistics.configurations = " ".join(dict.fromkeys([*statistics.configurations.split(), *names]))
 
 
@@ -198,9 +195,8 @@ def insert_chunks(
     return [(pk, length) for pk, _, length in rows]
 
 
-# Term weights use the mean chunk length at the time of writing. They are computed again after this drift.
+# Term weights are computed again after this drift of the mean chunk length.
 LARGEST_DRIFT = 0.1
-# A kept chunk changes these fields when its document changes.
 _PLACE = ("start", "end", "page", "blocks")
 
 
@@ -273,7 +269,7 @@ def _reference_length(document: Document, added: Sequence[tuple[int, NewChunk]],
 
 def remove_chunks(document: Document) -> None:
     with transaction.atomic():
-        # The document is locked before the statistics, as in ingestion, to avoid deadlocks.
+        # As in ingestion, the document is locked before the statistics, to avoid deadlocks.
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
         delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
@@ -284,7 +280,7 @@ def remove_chunks(document: Document) -> None:
 def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
     """Replace the passage's questions by ``questions``, written by hand, in one transaction.
 
-    Raises: Chunk.DoesNotExist if the document was read again and no longer contains the passage.
+    Raises: Chunk.DoesNotExist if the document no longer contains the passage.
     """
     with transaction.atomic():
         document = (
@@ -324,7 +320,7 @@ def rewrite_questions(chunk: Chunk, questions: Sequence[str]) -> None:
 def reweigh(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
     """Compute outdated term weights of the collection again, and return whether they were outdated.
 
-    They are if the mean chunk length drifted by more than ``largest_drift``, or k1, b or the boosts changed.
+    They are after a drift above ``largest_drift``, or new parameters.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
@@ -366,7 +362,7 @@ def _weigh(chunks: QuerySet[Chunk], reference_length: float) -> None:
 def settle() -> None:
     """Update the planner's statistics and the GIN index after many passages were written.
 
-    PostgreSQL would do so minutes later; until then every search reads the whole table.
+    Until then every search reads the whole table.
     """
     clean_pending_lists()
     with connection.cursor() as cursor:
@@ -392,7 +388,7 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
 def count_lexemes(chunk_ids: list[int], *, sign: int) -> None:
     """Add the chunks' lexemes to their collection's frequencies, or subtract them; the statistics are locked.
 
-    Negative frequencies become 0 and are logged: a repair of the index counts again.
+    Negative frequencies become 0 and are logged.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,11 +1,8 @@
 """Scales of embedders' cosines, so that one threshold has the same meaning with every embedder.
 
 Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 with multilingual-e5-small. A
-calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typically closest. The built-in models were
-calibrated on public sets (docs/quality.md); `manage.py fit_thresholds` uses the site's own documents.
-
-If there is no calibration, words replace closeness, or the judgement is left out; `manage.py check`, the log and the
-dashboard say so.
+calibration turns cosines into *closeness*: 0 for unrelated texts, 1 for the typically closest. Public sets calibrated
+the built-in models (docs/quality.md).
 """
 
 from __future__ import annotations
@@ -46,8 +43,8 @@ class Calibration:
     """Typical cosines of one embedder.
 
     ``unrelated`` and ``answering`` are cosines of a question and a passage, ``unrelated_texts`` of two texts.
-    ``across_languages`` is true if the first two also apply across languages. ``vector_weight`` is the share of the
-    embedder's scores in the sum of z-scores; None uses the search method's share.
+    ``across_languages`` is true if the first two also apply across languages. ``vector_weight`` None uses the search
+    method's share.
     """
 
     unrelated: float
@@ -69,7 +66,7 @@ class Calibration:
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# It is above the median of .46, so that as many answerable questions are refused as with multilingual-e5-small.
+# It is above the median of .46, to refuse as many answerable questions as with multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
 
@@ -79,7 +76,7 @@ forget_calibrations = _kept.clear
 
 
 def current_calibration() -> Calibration | None:
-    """Return the configured embedder's calibration; None, with a logged warning, if none was fitted."""
+    """Return the configured embedder's calibration; None, with a logged warning, if none is stored."""
     return calibration_of(embedder_choice.embedder().name)
 
 
@@ -96,7 +93,6 @@ def calibration_of(embedder: str) -> Calibration | None:
 
 
 def uncalibrated_embedder() -> str:
-    """Return the configured embedder's name if it has no calibration; otherwise empty."""
     return "" if current_calibration() is not None else embedder_choice.embedder().name
 
 
@@ -119,10 +115,7 @@ def stored_calibration(embedder: str) -> Calibration | None:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted calibration. ``passages`` were used.
-
-    ``separation`` is the share of questions that are nearer to their own passage than to another one.
-    """
+    """A fitted calibration; ``separation`` is the share of questions that are nearest to their own passage."""
 
     name: str
     passages: int
@@ -133,9 +126,8 @@ class Fit:
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     """Fit and store the calibration of the configured embedder.
 
-    ``across_languages`` is stored, not fitted. A passage's question is its first canonical question, or its innermost
-    heading. Raises: NotFitted if the embedder is built in, or the passages are too few or not separated;
-    EmbeddingFailed.
+    ``across_languages`` is stored, not fitted. Raises: NotFitted if the embedder is built in, or the passages are too
+    few or not separated; EmbeddingFailed.
     """
     embedder = embedder_choice.embedder()
     if embedder.name in BUILT_IN:
@@ -171,7 +163,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
 
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:
-    """Store an embedder's calibration. ``passages`` were used to fit it; None keeps the stored number."""
+    """Store an embedder's calibration; None for ``passages`` keeps the stored number."""
     how: dict[str, Any] = {"scale_version": CALIBRATION_VERSION, "scales": asdict(fitted)}
     if passages is not None:
         how["passages"] = passages

@@ -1,8 +1,8 @@
 """Distribute PostgreSQL over several nodes with Citus.
 
 Texts, passages and vectors are distributed by document, so that they are joined within a node. Everything else stays on
-the coordinator, also the document frequencies, of which a search reads a few rows: BM25's statistics are exact over all
-shards. No table is a reference table, because each write to one needs every node.
+the coordinator: document frequencies are exact over all shards. No table is a reference table, because each write to
+one needs every node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# This is the only foreign key within a shard, from the last table to the one before.
+# The only foreign key within a shard.
 COLOCATED_KEY = "vector_of_its_passage"
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
@@ -35,7 +35,7 @@ FEWEST_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster. ``is_reachable`` was checked just now."""
+    """A node of the cluster."""
 
     name: str
     holds_shards: bool
@@ -60,7 +60,7 @@ def distributed() -> set[str]:
 
 
 def nodes() -> list[Node]:
-    """Return the cluster's nodes in order, each asked whether it answers; empty without Citus."""
+    """Return the cluster's nodes in order; empty without Citus."""
     if not has_citus():
         return []
     rows = _run_statement(
@@ -81,7 +81,7 @@ def shard_count() -> int:
 def count_vector_indexes() -> int:
     """Return the number of vector indexes: one, or one for each shard.
 
-    It is cached, because no process of the site runs while the database is being distributed.
+    It is cached: no process runs while the database is being distributed.
     """
     return shard_count() if distributed() else 1
 
@@ -123,7 +123,10 @@ def trouble() -> str:
 
 
 def distribute(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute the tables, after a ``report`` of each; continue an interrupted run. Raises: DatabaseError."""
+    """Distribute the tables, or continue an interrupted run.
+
+    Raises: DatabaseError.
+    """
     count = shard_count() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in nodes()))
     for function in FUNCTIONS:
         if not _run_statement("SELECT 1 FROM pg_dist_object WHERE objid = to_regprocedure(%s)", function):
@@ -156,7 +159,7 @@ def _distribute(table: str, count: int) -> None:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
                 _run_statement(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Copying rows into existing indexes would take ten times as long as creating the indexes afterwards.
+        # Copying rows into existing indexes would take ten times as long.
         indexes = _run_statement(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "
@@ -186,7 +189,7 @@ def _distribute(table: str, count: int) -> None:
 
 
 def _list_constraints(table: str, kinds: str) -> list[tuple[Any, ...]]:
-    """Return (table, name, columns, definition) of the constraints on and to the table, with names quoted."""
+    """Return (table, name, columns, definition) of the constraints, with names quoted."""
     return _run_statement(
         "SELECT conrelid::regclass::text, quote_ident(conname), ARRAY("
         "SELECT quote_ident(attname) FROM unnest(conkey) WITH ORDINALITY AS key(number, place) "

@@ -1,4 +1,4 @@
-"""The embedder of the site: from the settings, chosen in the admin, or a built-in one. One instance a process."""
+"""The embedder of the site: from the settings, chosen in the admin, or a built-in one."""
 
 from __future__ import annotations
 
@@ -41,18 +41,15 @@ def searching_with(candidate: TextEmbedder) -> Iterator[None]:
 
 
 def tried_embedder() -> TextEmbedder | None:
-    """Return the candidate of :func:`searching_with`, or None outside of it."""
     return _tried.get()
 
 
 def embedder() -> TextEmbedder:
     """Return the site's embedder.
 
-    The settings take precedence over the choice in the admin. A site that has neither keeps the built-in embedder of
-    its stored vectors, and a new site uses :func:`new_embedder`. The candidate of :func:`searching_with` replaces all
-    of these.
-
-    Raises: ImproperlyConfigured; EmbeddingFailed if the database, which stores the choice, does not answer.
+    The settings take precedence over the choice in the admin; otherwise a site keeps the embedder of its stored
+    vectors, and a new site uses :func:`new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database
+    does not answer.
     """
     return _tried.get() or _site_embedder()
 
@@ -72,8 +69,7 @@ def _site_embedder() -> TextEmbedder:
 def new_embedder() -> TextEmbedder:
     """Return the embedder in the settings, or the one chosen in the admin, or the default of a new site.
 
-    The default is multilingual-e5-small, or all-MiniLM-L6-v2 if the weights of the former are not installed. Raises: as
-    :func:`embedder`.
+    The default is multilingual-e5-small, or all-MiniLM-L6-v2 without its weights. Raises: as :func:`embedder`.
     """
     if settings.EMBEDDER:
         return embedder()
@@ -84,7 +80,7 @@ def new_embedder() -> TextEmbedder:
 def chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
     """Return the embedder of ``Embedder.options``: a built-in one, or a LocalEmbedder with these arguments.
 
-    A process builds each embedder once. Raises: ImproperlyConfigured.
+    Raises: ImproperlyConfigured.
     """
     return _chosen(json.dumps(dict(options), sort_keys=True))
 
@@ -104,10 +100,9 @@ forget_candidates = _chosen.cache_clear
 
 
 def adopt_chosen() -> None:
-    """Open the embedder that was chosen in the admin after this process started, and use it from then on.
+    """Open and use the embedder that was chosen in the admin, unless the settings have one.
 
-    An embedder in the settings takes precedence: then this does not change it. Raises: ImproperlyConfigured,
-    EmbeddingFailed, ImproperEmbedder.
+    Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """
     _, options = _stored_embedder()
     if options and not settings.EMBEDDER:
@@ -116,7 +111,7 @@ def adopt_chosen() -> None:
 
 
 def embedder_notice() -> str:
-    """A notice for administrators if the embedder was not set explicitly and is not multilingual-e5-small.
+    """Return a notice for administrators if the embedder is an implicit one other than multilingual-e5-small.
 
     Raises: as :func:`embedder`.
     """
@@ -140,9 +135,9 @@ def _built_in(name: str) -> TextEmbedder:
 
 
 def _stored_embedder() -> tuple[str, dict[str, Any]]:
-    """Return the name and options of the embedder whose vectors are searched; both are empty if there is none.
+    """Return the name and options of the searched vectors' embedder; empty if there is none.
 
-    Raises: EmbeddingFailed if the database does not answer, or does not have the table yet.
+    Raises: EmbeddingFailed if the database does not answer.
     """
     try:
         with connection.cursor() as cursor:

@@ -32,7 +32,7 @@ def reembed(report: Report) -> Embedder:
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
     """Store the embedder's vectors of all passages, build their index, and return the embedder's row.
 
-    The active embedder does not change. An interrupted run continues with its next batch. Raises: EmbeddingFailed.
+    An interrupted run continues with its next batch. Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:
@@ -45,10 +45,10 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
 
 
 def switch(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Activate the row's embedder and return the row. Raises: EmbeddingFailed.
+    """Activate the row's embedder and return the row.
 
-    One short transaction locks out writers, so that no passage lacks a vector. Running processes continue with the
-    former vectors until they restart or open the new embedder. These vectors are stored until :func:`drop_unused`.
+    One short transaction locks out writers, so that no passage lacks a vector. Running processes search the former
+    vectors until they restart. Raises: EmbeddingFailed.
     """
     with transaction.atomic():
         # Writers of passages lock these rows first.
@@ -71,7 +71,6 @@ def drop_unused() -> int:
 
 
 def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) -> None:
-    """Encode the passages without a vector of ``target``, and store each batch. Raises: EmbeddingFailed."""
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=target)
     missing = Chunk.objects.filter(~Exists(encoded))
     total, last = Chunk.objects.count(), 0

@@ -1,7 +1,6 @@
 """Read the state of collections, document frequencies and lexemes for a search.
 
-A collection's state is read once a search. Document frequencies are cached while the row of its statistics is
-unchanged: each change of a passage changes it in the same transaction.
+Document frequencies are cached while the row of the collection's statistics is unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
 """The parser's kinds of words of letters; the parts of a hyphenated word, not the whole."""
 
 
-# These bound the caches of a process.
 COLLECTIONS_KEPT = 64
 WORDS_KEPT = 5_000
 TEXTS_KEPT = 10_000
@@ -33,8 +31,7 @@ LONGEST_TEXT_KEPT = 300
 class CollectionState:
     """The state of a collection during a search.
 
-    ``names`` are its slug and name. ``edition`` changes whenever its statistics are written, even by a restored backup,
-    which may repeat versions.
+    ``names`` are its slug and name. ``edition`` changes whenever its statistics are written, even by a restored backup.
     """
 
     pk: int
@@ -91,7 +88,7 @@ def passages_in(collections: Sequence[int]) -> int:
 def by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Return the collections by text-search configuration, in alphabetical order.
 
-    A collection in several languages is in several entries.
+    A collection may be in several entries.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -164,7 +161,7 @@ def tokens_of(text: str, configurations: Sequence[str]) -> list[tuple[str, str, 
 
 
 def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[str, int]:
-    """Return each lexeme's number of passages in the collections; lexemes without a passage are left out."""
+    """Return each lexeme's number of passages; lexemes without a passage are left out."""
     wanted = set(lexemes)
     states = collection_states(collections)
     if not wanted or not states:
@@ -181,7 +178,7 @@ def frequencies_in(collections: Sequence[int], lexemes: Iterable[str]) -> dict[s
             )
             for pk, lexeme, frequency in cursor.fetchall():
                 fresh[pk][lexeme] = frequency
-        # Cached dictionaries are replaced, never changed, because other threads read them.
+        # Other threads read these dictionaries, so they are replaced, never changed.
         kept = [
             (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
             for state, known in zip(states, kept, strict=True)

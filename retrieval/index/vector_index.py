@@ -1,7 +1,7 @@
 """The HNSW index of one embedder's vectors.
 
-The column has no fixed width, so that one table stores two embedders. The index covers the column cast to the
-embedder's width, and only its rows; a query must repeat both exactly.
+The column has no fixed width, so that one table stores two embedders. A query must repeat the index's cast and its
+condition exactly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def index_name(embedder: Embedder) -> str:
 
 
 def create_index(embedder: Embedder) -> None:
-    """Create the embedder's index if missing: fast before the first vector, minutes after the 100,000th."""
+    """Create the embedder's index if missing; minutes after the 100,000th vector."""
     with connection.cursor() as cursor:
         cursor.execute(_definition(embedder))
 
@@ -38,7 +38,7 @@ def create_index(embedder: Embedder) -> None:
 def build_index(embedder: Embedder) -> None:
     """Create the index with the server's memory and processors, while others read and write.
 
-    Must run outside transactions. The remains of a killed build are removed first.
+    Must run outside transactions.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [index_name(embedder)])
@@ -55,7 +55,7 @@ def build_index(embedder: Embedder) -> None:
             try:
                 cursor.execute(_definition(embedder, "CONCURRENTLY"))
             except OperationalError as error:
-                # Parallel workers need shared memory (/dev/shm), which a container may lack; a single process does not.
+                # Parallel workers need shared memory (/dev/shm), which a container may lack.
                 logger.warning("The index is built without parallel workers: %s", error)
                 cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index_name(embedder)}")
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
@@ -74,10 +74,7 @@ def _definition(embedder: Embedder, how: str = "") -> str:
 
 
 def _building_settings(rows: int, dimension: int) -> list[tuple[str, str]]:
-    """Return settings for building: a graph that does not fit into memory is built four times as slowly.
-
-    An external server uses its own settings.
-    """
+    """Return settings for building: a graph that does not fit into memory is built four times as slowly."""
     if django_settings.EMBEDDED_POSTGRES is None:
         return []
     needed_mib = rows * (2 * dimension + _BYTES_OF_LINKS) // 2**20 + 64
@@ -100,7 +97,7 @@ def indexed_distance(embedder: Embedder) -> str:
 
 
 def exact_distance() -> str:
-    """Return the cosine distance in a form without an index: every row is compared."""
+    """Return the cosine distance in a form without an index."""
     return "(vector <=> %s::halfvec)"
 
 
@@ -108,8 +105,8 @@ def scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # The default number of scanned tuples would starve a filter that few rows of a large table pass.
+        # The default would starve a filter that few rows of a large table pass.
         "hnsw.max_scan_tuples": "1000000",
-        # The number of passing rows varies by a factor of a thousand, so each scan is planned for its own filters.
+        # The number of passing rows varies by a factor of a thousand.
         "plan_cache_mode": "force_custom_plan",
     }

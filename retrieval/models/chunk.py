@@ -17,8 +17,8 @@ from retrieval.text.terms import DIMENSIONS
 class Chunk(models.Model):
     """A passage: the unit that is ranked, quoted and cited.
 
-    ``content`` is exactly the document's ``text[start:end]``. ``search_vector`` contains its lexemes; ``bm25`` their
-    saturated, length-normalised weights at hashed dimensions.
+    ``content`` is exactly the document's ``text[start:end]``. ``bm25`` contains the lexemes' saturated,
+    length-normalised weights at hashed dimensions.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -42,7 +42,7 @@ class Chunk(models.Model):
     )
     # The blocks that the passage overlaps (`retrieval.text.block`).
     blocks = models.JSONField(default=list, db_default=[])
-    # The text-search configuration of the words; empty in old rows.
+    # Empty in old rows.
     configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
@@ -53,7 +53,7 @@ class Chunk(models.Model):
         verbose_name = _("passage")
         verbose_name_plural = _("passages")
         constraints = [
-            # The check is deferred because a new version of a document reorders passages within one transaction.
+            # A new version of a document reorders passages within one transaction.
             models.UniqueConstraint(
                 fields=["document", "ordinal"], name="one_chunk_per_place", deferrable=models.Deferrable.DEFERRED
             )
@@ -99,8 +99,7 @@ class Embedder(models.Model):
 class EmbedderCalibration(models.Model):
     """The scale of an embedder's cosines, fitted on this site's documents (`retrieval.index.closeness`).
 
-    ``name`` contains a hash of the files of a model in this process; an embedding server's name does not change with
-    its model. Rows are kept for a return to the embedder.
+    An embedding server's ``name`` does not change with its model. Rows are kept for a return to the embedder.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -119,8 +118,8 @@ class EmbedderCalibration(models.Model):
 class ChunkEmbedding(models.Model):
     """The unit vector of a passage in one embedder's space.
 
-    The column has no fixed width, because two embedders coexist during a switch; each has its HNSW index
-    (``retrieval.index.vector_index``). Half precision changed no ranking figure on the public test sets, and halves it.
+    The column has no fixed width, because two embedders coexist during a switch. Half precision changed no ranking
+    figure on the public test sets, and halves it.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -137,7 +136,7 @@ class ChunkEmbedding(models.Model):
 
 
 class IndexCheck(models.Model):
-    """The result of one reconciliation, from a worker for the web processes.
+    """The result of one reconciliation.
 
     ``inconsistencies`` has for each kind and collection: kind, collection, count, examples, repaired.
     """
@@ -198,9 +197,9 @@ class Table(models.Model):
 
 
 class TableRow(models.Model):
-    """A row: ``values`` are typed, ``cells`` are [start, end] in the document's text, one for each column.
+    """A row: ``values`` are typed, ``cells`` are [start, end] in the document's text.
 
-    Questions find it by ``labels``, its text cells as letters and digits.
+    ``labels`` are its text cells as letters and digits.
     """
 
     table = models.ForeignKey(Table, models.CASCADE, related_name="rows")

@@ -14,7 +14,7 @@ from core.users import groups_of, is_active, is_superuser
 class TextSearchConfiguration(models.TextChoices):
     """The text-search configurations of PostgreSQL that the site offers.
 
-    `simple` only splits and lower-cases words. `auto` uses the configuration of each document's language.
+    `simple` only splits and lower-cases words. `auto` follows each document's language.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -55,16 +55,10 @@ class Visibility(models.TextChoices):
 
 
 class CollectionQuerySet(models.QuerySet["Collection"]):
-    """The users' present rights; superusers have all.
-
-    Curators of a draft's collection may also use its working copy.
-    """
+    """The users' present rights; superusers have all."""
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Return collections whose passages ``user`` may see, except documents restricted to others.
-
-        An API key may limit the collections.
-        """
+        """Return collections whose passages ``user`` may see, except documents restricted to others."""
         within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
@@ -77,7 +71,6 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return within_key.filter(in_service | _open_to(user, *CURATING, path="draft__collection__"))
 
     def curated_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Return collections whose documents ``user`` may change, model permissions aside."""
         return self._open_to(user, *CURATING)
 
     def granted_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
@@ -85,7 +78,6 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
         return self._limit_to_key(user).filter(granted)
 
     def managed_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Return collections whose settings and grants ``user`` may change, model permissions aside."""
         return self._open_to(user, CollectionGrant.Role.MANAGER)
 
     def _open_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
@@ -224,8 +216,7 @@ class CollectionStatistics(models.Model):
     """A collection's figures for keyword search, updated in the transaction that changes its chunks.
 
     ``reference_length``, the mean chunk length behind the stored term weights, follows ``total_length / chunks`` only
-    roughly, because a change rewrites every weight. ``configurations`` of present or past chunks are separated by
-    blanks. ``version`` grows with every change; data derived at another version is stale.
+    roughly, because a change rewrites every weight. Data derived at another ``version`` is stale.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")

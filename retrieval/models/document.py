@@ -20,7 +20,7 @@ from retrieval.models.webhook import Webhook, announce
 
 
 class RecognisedPage(models.Model):
-    """The OCR result of one page of a file, stored at once so that no page is recognised twice.
+    """The OCR result of one page of a file.
 
     ``words`` contains [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page. After
     a ``failure`` the same ``recipe`` is not tried again.
@@ -58,7 +58,6 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         return self.filter(is_narrowed())
 
     def count_left_out(self) -> dict[str, int]:
-        """Return for each kind how many documents lack content of that kind; 0 if none does."""
         rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
         counts = Counter(kind for left_out in rows for kind in {kind for kind, _names, _count in left_out})
         return {kind: counts[kind] for kind in KINDS}
@@ -67,7 +66,7 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 class Document(Job):
     """A file in a collection, and the job of ingesting it.
 
-    The previous version stays searchable until a new one is read: its passages belong to :class:`DocumentText`.
+    The previous version stays searchable until a new one is read.
     """
 
     class Status(models.TextChoices):
@@ -99,7 +98,7 @@ class Document(Job):
     url = models.URLField(
         _("web address"), max_length=1000, blank=True, help_text=_("Where readers find the original.")
     )
-    # The archive or mail that contained this file; reading it again updates or removes the file.
+    # The archive or mail that contained this file.
     parent = models.ForeignKey(
         "self",
         models.CASCADE,
@@ -118,7 +117,6 @@ class Document(Job):
 
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
-    # Few documents that were slow to read are read at once.
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
     # Number of sentences addressed to a language model (retrieval.text.instructions).
@@ -145,7 +143,6 @@ class Document(Job):
         verbose_name = _("document")
         verbose_name_plural = _("documents")
         constraints = [models.UniqueConstraint(fields=["collection", "source"], name="one_document_per_source")]
-        # The indexes find documents that share a file, and restricted documents before each search.
         indexes = [
             models.Index(fields=["file"], name="document_file"),
             GinIndex(fields=["metadata"], name="document_metadata"),
@@ -193,7 +190,7 @@ class Document(Job):
         return found
 
     def write(self, **values: Any) -> bool:
-        # `/readyz` recognises a stuck document by the time of its last progress.
+        # `/readyz` recognises a stuck document by its last progress.
         return super().write(updated_at=timezone.now(), **values)
 
 
@@ -205,7 +202,7 @@ class DocumentText(models.Model):
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")
     content_hash = models.CharField(max_length=64)
-    # The fingerprint of everything that shaped the chunks: file, extractor, chunker, analysis, embedder.
+    # The fingerprint of file, extractor, chunker, analysis and embedder.
     recipe = models.CharField(max_length=64)
     text = models.TextField()
     pages = models.JSONField(default=list)

@@ -21,7 +21,7 @@ class Draft(Job):
     """A working copy of a collection, whose changes are invisible to readers before publication.
 
     The copy is a collection, so that staff can search, measure and ask it. ``attempts`` counts attempts to publish.
-    ``changes`` records added, changed and removed sources, ``objections`` the gates' objections.
+    ``objections`` are the gates'.
     """
 
     class Status(models.TextChoices):
@@ -33,7 +33,6 @@ class Draft(Job):
 
     ENDED = (Status.PUBLISHED, Status.DISCARDED)
     TASK = "retrieval.tasks.resume_draft"
-    # A worker resumes the draft in its present state.
     WAITING = models.F("status")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
@@ -45,7 +44,7 @@ class Draft(Job):
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = user_key(_("begun by"))
-    # The versions of collection and working copy that the permission to publish is for.
+    # The permission to publish is for these versions of collection and working copy.
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = user_key(_("published by"), blank=True)
@@ -80,7 +79,6 @@ class Draft(Job):
 
     @classmethod
     def unfinished(cls) -> models.QuerySet[Draft]:
-        """Return the drafts to copy, to publish or to clear away."""
         return cls.objects.filter(
             Q(status__in=[cls.Status.COPYING, cls.Status.PUBLISHING])
             | Q(status__in=cls.ENDED, working_copy__isnull=False)

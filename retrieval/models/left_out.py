@@ -1,4 +1,4 @@
-"""Sentences about content of a file that was not read, from ``Document.left_out``."""
+"""Describe content of a file that was not read."""
 
 from __future__ import annotations
 

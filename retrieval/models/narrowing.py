@@ -1,7 +1,7 @@
-"""Documents that their metadata limit to groups, and the condition that a reader may see them.
+"""Find documents that their metadata limit to groups.
 
 The metadata key is the setting DOCUMENT_GROUPS_KEY; its value is the name of a group, or a list of names. Any other
-value hides the document. A document without the key is seen by all readers of its collection.
+value hides the document. All readers of the collection see a document without the key.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def is_narrowed(path: str = "") -> Q:
 
 
 def seen_by(readers: Sequence[Reader], path: str = "") -> Q:
-    """Return the condition that each reader may see the document at ``path``."""
     condition = Q()
     for reader in readers:
         seen = ~is_narrowed(path)

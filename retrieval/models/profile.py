@@ -12,7 +12,7 @@ from retrieval.profile_settings import ProfileSettings, from_json
 
 
 class VersionIsFixed(TypeError):
-    """A saved version was about to change. For the programmer: make a new version."""
+    """A saved version was about to change; for the programmer."""
 
 
 class SearchProfile(models.Model):
@@ -33,11 +33,7 @@ class SearchProfile(models.Model):
 
 
 class SearchProfileVersion(models.Model):
-    """The unchangeable settings of a profile at one time.
-
-    At most one version of all profiles is published, by ``retrieval.search.profiles.profiles``; otherwise the site's
-    settings apply.
-    """
+    """The unchangeable settings of a profile; at most one version of all profiles is published."""
 
     profile = models.ForeignKey(
         SearchProfile, models.CASCADE, related_name="versions", verbose_name=_("search profile")
@@ -48,7 +44,6 @@ class SearchProfileVersion(models.Model):
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     created_by = user_key(_("made by"), blank=True)
     is_published = models.BooleanField(_("in force"), default=False)
-    # The last publication; the admin's log has all.
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = user_key(_("published by"), blank=True)
 

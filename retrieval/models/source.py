@@ -18,7 +18,7 @@ from retrieval.models.document import Document
 STALE_MINUTES = 60
 
 
-# The options of all kinds that name a secret's server and its protection.
+# These options name a secret's server and its protection.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
 
 
@@ -73,7 +73,7 @@ class SourceRun(Job):
     """One synchronisation of a source, as a job; a preview only reports.
 
     The numbers count items seen so far; ``removed`` counts removals done. ``kept_back`` removals wait for consent
-    (``may_remove``). ``details`` has names of items by outcome, and reasons of failures.
+    (``may_remove``).
     """
 
     class Status(models.TextChoices):
@@ -128,8 +128,7 @@ class SourceItem(models.Model):
     """The last seen state of a source's item, and its document.
 
     ``key`` is its name in the source, ``name`` the document's source. ``fingerprint`` shows changes without reading;
-    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``. ``seen_by_run`` is
-    the last run, with this ``outcome``.
+    ``validators`` are headers of a conditional request. ``links`` are arguments of ``RemoteItem``.
     """
 
     class Outcome(models.TextChoices):
@@ -163,7 +162,6 @@ class SourceItem(models.Model):
 
 
 def is_stale(source: Source, last_success: Any) -> bool:
-    """Return whether a scheduled source has missed its schedule by far."""
     if source.is_paused or not source.interval_minutes:
         return False
     allowed = timedelta(minutes=max(3 * source.interval_minutes, STALE_MINUTES))

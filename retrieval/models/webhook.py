@@ -14,7 +14,6 @@ from core.encryption import SecretHolder, origin_of
 from core.job_queue import enqueue_on_commit
 from core.jobs import Job, pause_after
 
-# After this number of failures in a row the receiver is considered away.
 PAUSED_FROM_FAILURES = 3
 
 
@@ -70,7 +69,7 @@ class WebhookDelivery(Job):
 
     TASK = "retrieval.tasks.deliver_webhook"
     WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
-    # The last attempt is two hours after the first, with the pauses of jobs.
+    # The last attempt is two hours after the first.
     MOST_ATTEMPTS = 8
 
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", verbose_name=_("webhook"))
@@ -110,6 +109,6 @@ def announce(event: str, payload: Mapping[str, Any]) -> int:
         WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.paused_until) for hook in hooks
     ]
     WebhookDelivery.objects.bulk_create(rows)
-    # The sweep sends deliveries that wait for the end of a pause.
+    # The sweep sends paused deliveries.
     enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

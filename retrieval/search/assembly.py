@@ -1,8 +1,7 @@
 """Build the context of an answer from the hits of a search.
 
-Repetitions are dropped. Each hit gets, within the budget, the passages that complete its blocks (the best hits also
-their short sections), then its neighbours. Adjacent or overlapping passages become one block. Blocks are ordered by
-their best hit, but stay with their document.
+Each hit gets, within the budget, the passages that complete its blocks (the best hits also their short sections), then
+its neighbours. Blocks are ordered by their best hit, but stay with their document.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ def assemble(
 ) -> AssembledContext:
     """Return at most ``blocks`` blocks within ``budget_tokens``; empty for no hits.
 
-    The best hit is kept even if it exceeds the budget. Raises: ValueError for a budget outside 1 to
-    LARGEST_BUDGET_TOKENS, or for blocks outside 1 to LARGEST_BLOCKS.
+    The best hit is kept even if it exceeds the budget. Raises: ValueError for a budget or ``blocks`` out of range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -125,7 +123,7 @@ def assemble(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # The best hits are completed first, with at most half of the budget.
+            # The best hits get at most half of the budget.
             for found in needs[:_WHOLE_SECTIONS]:
                 chosen.complete(found, surroundings, budget_tokens // 2)
     for found in needs:
@@ -163,11 +161,7 @@ FOLLOWING_CHARACTERS = 900
 
 
 def result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
-    """Return each hit of the context as a block for users, best first; equal contents give one block.
-
-    A block contains the hit, and from the context the rest of its blocks and short section, and a screen of text after
-    it.
-    """
+    """Return each hit of the context as a block for users, best first; equal contents give one block."""
     run_of = {place_of(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
     for hit in hits:

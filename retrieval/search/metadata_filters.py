@@ -37,7 +37,7 @@ def parse_metadata(text: str) -> object:
 
 
 def _iterate_leaves(value: object) -> Iterator[object]:
-    """Yield all keys and values, without recursion, because the sender chooses the depth."""
+    """Yield keys and values without recursion, because the sender chooses the depth."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -1,4 +1,4 @@
-"""Read stored passages: for an answer's sources, for scores of candidates, and for a reranker."""
+"""Read stored passages for sources, scores and rerankers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,12 @@ from retrieval.types import Passage, StoredChunk
 logger = logging.getLogger(__name__)
 
 
-# Rerankers read 512 tokens, which are shorter, and cut longer texts themselves.
+# Rerankers read 512 tokens, which are shorter.
 LONGEST_CHARACTERS = 4000
 
 
 def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
-    """Return title, headings and content of each chunk in the given order, without repeated lines.
-
-    Deleted chunks are missing.
-    """
+    """Return title, headings and content of each chunk in the given order; deleted chunks are missing."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__title", "heading_path", Left("content", LONGEST_CHARACTERS)
     )
@@ -45,8 +42,7 @@ def load_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
 def find_numbered(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
     """Return the chunks that have a heading or item with this number: ``3.2``, but not ``3.2.1``.
 
-    List items count only for numbers with levels, because every list has a second item; lines with the ``noun``, such
-    as "Step 2", always count.
+    List items count only for numbers with levels, because every list has a second item.
     """
     item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
     begins = re.compile(
@@ -64,7 +60,7 @@ NO_VECTOR = np.empty(0, np.float32)
 
 
 def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: bool = True) -> dict[int, StoredChunk]:
-    """Return the chunks' index data by id, in one statement; deleted chunks are missing.
+    """Return the chunks' index data by id; deleted chunks are missing.
 
     Vectors are the embedder's, or empty. Raises: DatabaseError.
     """
@@ -87,7 +83,7 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
     )
     found = {
         pk: StoredChunk(
-            # The format is two 16-bit header words, then big-endian half-precision numbers.
+            # Two 16-bit header words, then big-endian half-precision numbers.
             vector=NO_VECTOR if sent is None else np.frombuffer(sent, ">f2", offset=4).astype(np.float32),
             collection_id=collection,
             configuration=configuration,
@@ -96,7 +92,7 @@ def load_stored(chunk_ids: Sequence[int], embedder_id: int | None, *, terms: boo
         )
         for pk, collection, language, configuration, term_weights, sent in rows
     }
-    # Sums of single precision depend on the order, and the database returns rows in any order.
+    # Sums of single precision depend on the order.
     return {pk: found[pk] for pk in chunk_ids if pk in found}
 
 
@@ -128,7 +124,6 @@ def load_passages(chunk_ids: Iterable[int]) -> dict[int, Passage]:
 
 
 def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
-    """Return the metadata of each chunk's document, with its id and its collection's slug."""
     rows = Chunk.objects.filter(pk__in=chunk_ids).values_list(
         "pk", "document__metadata", "document", "collection__slug"
     )

@@ -1,7 +1,6 @@
 """Search, from question to ranked passages: classify, plan, ask both retrievers at once, fuse, rerank, explain.
 
-If a retriever fails or misses its deadline, the other one answers; if the reranker does, the fused order is kept. The
-trace, the log and a metric say so.
+If a retriever fails or is late, the other one answers; if the reranker does, the fused order is kept.
 """
 
 from __future__ import annotations
@@ -67,17 +66,17 @@ logger = logging.getLogger(__name__)
 begin_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
-# What passages of a collection gain that the question names, and passages of a collection and of a document that the
-# answer before it cites; in standard deviations of the fused scores.
+# Boosts of passages in a named collection, and in the collection and the document that the previous answer cites, in
+# standard deviations of the fused scores.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# What passages gain that hold a code of the question (a part number, an error), in standard deviations.
+# Boost of passages with a code of the question (a part number, an error), in standard deviations.
 NAMED_CODE = 4.0
-# What a passage gains to which a curator gave the question: more than any ranking can make up for.
+# Boost of passages to which a curator gave the question: more than any ranking can make up for.
 GIVEN = MetadataBoost("question", "given", 10.0)
 
 
 class Stopwatch:
-    """Milliseconds of each named stage, in the order in which they ended."""
+    """Milliseconds of each stage, in the order in which they ended."""
 
     def __init__(self) -> None:
         self.started = self._last = time.perf_counter()
@@ -94,7 +93,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One text that is searched for a question, with its weight in the ranking and the retrievers' results."""
+    """A text that is searched for a question, with its weight and the retrievers' results."""
 
     query: str
     weight: float
@@ -106,10 +105,8 @@ class _Search:
 class _Question:
     """A question as it is searched.
 
-    ``text`` is the question with its spelling corrected or completed by a model. ``joined`` is that text with the
-    questions before it, which is searched too; it is empty if the question is searched alone. ``history`` are the turns
-    that it is joined with. ``reformulation`` is None for a search as published, which uses the text as it is, without
-    the names of collections, sections and codes.
+    ``text`` is corrected or completed. ``joined`` adds the previous questions; it is empty if the question is searched
+    alone. ``reformulation`` is None for a search as published.
     """
 
     asked: str
@@ -146,7 +143,7 @@ class _Found:
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
-        """The matched terms by chunk id; the question's own terms take precedence over the joined text's."""
+        """The matched terms by chunk id; the question's own terms take precedence."""
         return {pk: found for each in reversed(self.known) for pk, found in each.matched_terms.items()}
 
 
@@ -164,12 +161,11 @@ def search(
 ) -> SearchResult:
     """Return the passages that answer ``question`` best, among those that pass ``filters``, with the explanation.
 
-    The profile decides whether misspellings are corrected and whether ``history``, the conversation's earlier turns,
-    oldest first, is used: a language model completes the question from it; without a model, the question is searched
-    both alone and joined with the questions before it. A named ``method`` is searched as published, without both.
-    ``profile`` replaces the published one, and ``reranker`` the profile's reranker. While RETRIEVAL_HYBRID_ENABLED is
-    false, only vectors rank; the trace names the method used. Every passage contains the quoted phrases and none of
-    the words after a minus (see ``syntax``). The result is empty if no passage matches.
+    The profile decides whether misspellings are corrected and whether ``history``, earlier turns, oldest first, is
+    used: a language model completes the question; without a model, it is searched both alone and joined with the
+    questions before it. A named ``method`` is searched as published. ``profile`` and ``reranker`` replace the published
+    ones. While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank. Every passage contains the quoted phrases and none
+    of the words after a minus (see ``syntax``). The result is empty if no passage matches.
 
     Raises: InvalidQuery for an empty question, one of exclusions only, or an impossible number; SearchUnavailable if no
     retriever answered.
@@ -202,7 +198,6 @@ def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, rera
 def _understand(
     asked: str, filters: SearchFilters, tuned: ProfileSettings, history: Sequence[Turn], watch: Stopwatch
 ) -> _Question:
-    """Correct, complete and classify the question, and find what it names."""
     text = " ".join(normalize("NFC", asked).replace("\x00", " ").split())
     if not text:
         raise InvalidQuery(_("The question is empty."))
@@ -218,7 +213,7 @@ def _understand(
     try:
         learn([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
-        # Each part that needs the words looks them up itself then, and reports a failure.
+        # Later stages read the words themselves, and report a failure.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
     if reformulation is None:
         return _Question(asked, text, "", (), None, classify(text))
@@ -258,7 +253,7 @@ def _retrieve(question: _Question, filters: SearchFilters, plan: SearchPlan, wat
 
 
 def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
-    """Return all candidates, best first: boosted, reranked and cut, with the reason why one is dropped."""
+    """Return all candidates, best first, with the reason why one is dropped."""
     question, terms = found.question, found.matched_terms
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:
@@ -286,7 +281,6 @@ def _explain(
     filters: SearchFilters,
     watch: Stopwatch,
 ) -> SearchResult:
-    """Load the passages of the ranked candidates, and return them with the trace of the search."""
     hits = _load_hits(candidates)
     watch.lap("load")
     retrievers = tuple(map(_merge_traces, zip(*found.asked, strict=True)))
@@ -299,7 +293,6 @@ def _explain(
         query=question.text,
         query_class=question.classification.query_class,
         rule=question.classification.rule,
-        # If one retriever did not answer, the trace names the other one.
         search_method=plan.method.value if len(rankings) > 1 else rankings[0].retriever.value,
         profile=profile,
         weights=plan.weights,
@@ -322,7 +315,6 @@ def _explain(
 
 
 def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
-    """Return the settings with the weights that were fitted to the embedder, unless the profile has its own."""
     if tuned.weights is not None or tuned.method is not SearchMethod.ZSCORE:
         return tuned
     try:
@@ -334,7 +326,6 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
 
 
 def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
-    """The boosts for a passage's place: in a named collection, or where the answer ``before`` was found."""
     boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named]
     if before is not None:
         boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
@@ -345,7 +336,10 @@ def _place_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoo
 def _select_answered(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[Known]
 ) -> list[_Search]:
-    """The searches that at least one retriever answered, with their weights. Raises: SearchUnavailable for none."""
+    """Return the searches that at least one retriever answered, with their weights.
+
+    Raises: SearchUnavailable for none.
+    """
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = search_weights(texts[0])
     answered = [
@@ -361,7 +355,6 @@ def _select_answered(
 
 
 def _fuse_each(searches: Sequence[_Search], plan: SearchPlan) -> list[list[Candidate]]:
-    """Return the ranking of each search, over the candidates of all searches."""
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         return [
@@ -391,11 +384,7 @@ def _rank_candidates(
     given: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
-    """Return the candidates, best first, and the trace of the reranker.
-
-    They are fused, boosted by their metadata, their ``places`` and the question's ``codes``, and reranked. Passages to
-    which a curator gave the question are in ``given``, and come first.
-    """
+    """Return the candidates, best first, and the trace of the reranker."""
     tuned = plan.settings
     with span("search.fusion"):
         fused = lists[0]
@@ -403,7 +392,7 @@ def _rank_candidates(
             fused = add_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Those of a setting stand here, before the metadata are read.
+        # Boosts of a setting come before the metadata are read.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
@@ -426,7 +415,6 @@ def _rank_candidates(
 
 
 def _merge_traces(results: Sequence[RetrieverResult]) -> RetrieverTrace:
-    """One retriever's trace for all searches: a failure, if any; else its trace for the question alone."""
     traces = [result.trace for result in results]
     shown = next((trace for trace in traces if trace.status.is_failure), traces[0])
     return replace(
@@ -438,7 +426,6 @@ def _merge_traces(results: Sequence[RetrieverResult]) -> RetrieverTrace:
 
 
 def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
-    """The passages of the ranked candidates; passages deleted since the retrievers ran are left out."""
     kept = [candidate for candidate in candidates if candidate.rank is not None]
     passages = load_passages([candidate.chunk_id for candidate in kept])
     present = [candidate for candidate in kept if candidate.chunk_id in passages]
@@ -448,7 +435,7 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
 def _cut(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[Known], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """The candidates with their terms: the first ``top_k`` that reach the threshold are ranked, the others dropped."""
+    """Return the candidates: the first ``top_k`` above the threshold are ranked, the others dropped."""
     threshold = plan.settings.score_threshold
     candidates: list[Candidate] = []
     kept = 0

@@ -1,5 +1,3 @@
-"""Limit the searches that one process runs at once for API requests and pages."""
-
 from __future__ import annotations
 
 import threading
@@ -12,7 +10,7 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Over the API and from pages, by one process: each takes two of the retrievers' threads, and answers need the others.
+# Each takes two of the retrievers' threads, and answers need the others.
 SEARCHES_AT_ONCE, SEARCH_WAIT_SECONDS = 4, 1.0
 
 
@@ -21,8 +19,8 @@ _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
 
 @contextmanager
 def place_to_search() -> Iterator[None]:
-    """A place to search for a request that is answered at once. Raises: SearchBusy if none becomes free in time."""
-    # Those who search need the connections of those who wait.
+    """Wait for a place to search, until a timeout. Raises: SearchBusy if none becomes free in time."""
+    # Running searches need the connections of waiting ones.
     database.give_connections_back()
     if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
         REFUSED_SEARCHES.inc()

@@ -1,4 +1,4 @@
-"""The table that is shown as a result of a question, without a computed answer."""
+"""Show the table that a question means, without a computed answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A table needs this total weight of its place among the hits and its named columns and cells.
+# The least total weight of a table's place among the hits and its named columns and cells.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -44,7 +44,7 @@ def show_table(
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table is clearly meant.
 
-    ``candidates`` come from ``find_candidates``; ``passages`` are the hits, best first.
+    ``passages`` are the hits, best first.
     """
     weighed = [
         (_weigh_place(known, passages) + weigh_names(question, known), -place, known)

@@ -1,7 +1,4 @@
-"""The result of a search: passages, and the explanation of their order. Imports no Django.
-
-The trace is its own JSON (:mod:`core.dataclass_json`), for API, debug panel, command line and saved answers.
-"""
+"""The result of a search: passages, and the explanation of their order. Imports no Django."""
 
 from __future__ import annotations
 
@@ -64,9 +61,8 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is empty for unnamed settings. ``reformulation`` made ``query`` from ``question``, if asked. Passages of
-    ``named_collections`` (slugs in the question) come first. ``joined_query`` is the earlier questions and ``query``,
-    if searched too. Errors are for engineers: see :meth:`without_errors`.
+    ``profile`` is empty for unnamed settings. ``named_collections`` are slugs in the question. ``joined_query`` is the
+    earlier questions and ``query``, if searched too. Errors are for engineers: see :meth:`without_errors`.
     """
 
     question: str
@@ -91,7 +87,7 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The search text under which the best hit ranked best: ``query``, or ``joined_query``."""
+        """The search text under which the best hit ranked best."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 
@@ -104,7 +100,7 @@ class SearchTrace:
         return (*failed, "unencoded") if self.is_partly_encoded else tuple(failed)
 
     def without_errors(self) -> Self:
-        """Return the trace for users who are not staff: it says that a stage failed, not why."""
+        """Return the trace for users who are not staff, without the reasons of failures."""
         return replace(
             self,
             retrievers=tuple(replace(each, error="") for each in self.retrievers),

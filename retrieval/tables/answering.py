@@ -1,4 +1,4 @@
-"""Answer questions from tables: read the question, compute over all rows, and show the relevant rows."""
+"""Compute answers from all rows of tables, and show the relevant rows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _show(reading, computed, table, language) if computed is not None else None
 
 
-# If no columns are asked for, matching rows show all columns, unless rows and columns exceed these limits.
+# Below these limits, matching rows show all columns.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
@@ -150,7 +150,7 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
 def describe(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
     """Return the condition in words, such as "category = pump".
 
-    ``is_part`` writes "contains" for "=", if the words are only part of a matching cell.
+    ``is_part`` writes "contains", if the words are only part of a matching cell.
     """
     name = show_name(known.columns[condition.column].name)
     sign = "=" if condition.operator == "is" else condition.operator.removeprefix("year")

@@ -1,7 +1,4 @@
-"""Choose the part of a table to show for a question: rows, their order, and columns. PURE.
-
-Rows that fit the question come first, then rows that share most words with it.
-"""
+"""Choose the rows, their order, and the columns of a table to show for a question. PURE."""
 
 from __future__ import annotations
 
@@ -37,8 +34,8 @@ Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 class TableChoice:
     """The part of a table to show for a question.
 
-    ``rows`` begin with the ``matched`` rows, and are sorted by the column ``order``, highest first unless ``is_least``;
-    None is another order.
+    ``rows`` begin with the ``matched`` rows, sorted by the column ``order`` (None is another order), highest first
+    unless ``is_least``.
     """
 
     columns: tuple[int, ...]
@@ -50,7 +47,7 @@ class TableChoice:
 
 
 def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
-    """Return the part of the table to show. ``near_rows`` are ordinals of rows from a search, best first."""
+    """Return the part of the table to show; ``near_rows`` are ordinals of rows from a search, best first."""
     is_certain = read_question(question, table) is not None
     reading = read_loosely(question, table, nearness)
     rows = [row for row in _load_rows(reading, table) if row.is_of_data]
@@ -89,7 +86,7 @@ def choose(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequ
 
 
 def weigh_names(question: str, table: KnownTable) -> float:
-    """Return how likely the question is about the table: 1 for each named cell or column, 0.5 for caption words."""
+    """Return how likely the question is about the table: 1 for each named cell or column, .5 for caption words."""
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
     for span in link(question, table, partly=True) or []:
@@ -125,10 +122,6 @@ def read_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableR
 
 
 def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
-    """Return the extreme in the question, and the words that describe its column.
-
-    They follow the extreme, or else are the extreme itself.
-    """
     spans = link(question, table, partly=True) or []
     for at, span in enumerate(spans):
         if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
@@ -163,10 +156,7 @@ def _measure(value: CellValue) -> float | None:
 
 
 def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
-    """Return each row's sum of the weights of the question's words, by ordinal; rare words weigh more.
-
-    A row from the search gains 1 divided by its rank.
-    """
+    """Return each row's sum of the weights of the question's words, by ordinal, plus 1 / its rank in the search."""
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
         for word in {singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:

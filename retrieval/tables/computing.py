@@ -17,8 +17,8 @@ MOST_ROWS_SHOWN = 50
 class Computed:
     """The result of a computation.
 
-    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of ``matched`` rows. The cells of the column
-    ``answer`` answer, if any.
+    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of ``matched`` rows. ``answer`` is the
+    column that answers, if any.
     """
 
     operation: Operation
@@ -53,10 +53,7 @@ def compute(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """Return the rows that meet the conditions; None if that is uncertain.
-
-    If only rows are shown, uncertain rows are left out instead.
-    """
+    """Return the rows that meet the conditions; None if that is uncertain, unless only rows are shown."""
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
@@ -78,10 +75,7 @@ def _show(rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """Return the count, or the rows if cells of the counted column repeat or may be lists.
-
-    Return None without rows, because the number may have another unit.
-    """
+    """Return the count, or the rows if cells of the counted column repeat or may be lists; None without rows."""
     if not rows:
         return None
     count = len(rows)
@@ -101,7 +95,6 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
 
 
 def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
-    """Return the column's numbers with their rows; None if a filled cell is not a number."""
     found = []
     for row in rows:
         value: CellValue = row.values[column]

@@ -14,7 +14,7 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """Return the conditions of a typed filter for column ``at``; none for an empty filter. Raises: ValueError."""
+    """Return the conditions of a typed filter for column ``at``; none if empty. Raises: ValueError."""
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
@@ -50,7 +50,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted by a column: numbers before words if ascending, empty cells always last."""
+    """Return the rows sorted: numbers before words if ascending, empty cells always last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),

@@ -1,6 +1,6 @@
 """Read a question's spans as one operation, one answer and conditions. PURE.
 
-The reader does not guess: if a span has no meaning, or could have two, there is no reading.
+If a span has no meaning, or could have two, there is no reading.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from retrieval.tables.names import fold, singular, tokenize
 from retrieval.tables.results import Operation
 from retrieval.tables.table_reading import CellValue
 
-# Shorter tables are figures in prose: they answer look-ups, but no counts or ranks.
+# Shorter tables answer look-ups, but no counts or ranks.
 FEWEST_ROWS = 5
 COMPARATORS = {
     Word.ABOVE: ">",
@@ -31,7 +31,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# A year after these words is the end of a period.
+# A year after these words ends a period.
 _OPEN = frozenset("from by to through till van tot".split())  # noqa: SIM905
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
 
@@ -92,7 +92,7 @@ class TableReading:
     """A question's meaning in a table.
 
     The cells of ``answer`` answer; ``order`` is ranked or computed. ``is_distinct`` counts different cells;
-    ``is_least`` asks for the lesser of two rows, or the lowest. ``shown`` are additional columns.
+    ``is_least`` asks for the lesser of two rows, or the lowest.
     """
 
     operation: Operation
@@ -109,7 +109,6 @@ def numbers_of(span: QuestionSpan) -> tuple[float, ...]:
 
 
 def read_question(question: str, table: KnownTable) -> TableReading | None:
-    """Return the question's reading; None if it is unclear."""
     spans = link(question, table) if table.names_of_columns else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
@@ -192,7 +191,7 @@ class _Reader:
         return self.question[self.spans[at].start : self.spans[at].end]
 
     def _read_value(self, at: int) -> bool:
-        """Read a value; a column named next to it decides between several columns. Return whether it is clear."""
+        """Read a value, with a column named next to it, and return whether it is clear."""
         span = self.spans[at]
         columns = span.columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
@@ -212,7 +211,7 @@ class _Reader:
         return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
-        """Read a number, its comparison and its column, as in "more than 5 kg". Return whether they are clear."""
+        """Read a number, as in "more than 5 kg", and return whether it is clear."""
         sign, first, last = "=", at, at
         if self.spans[at].word is Word.BETWEEN:
             sign = "between"
@@ -235,7 +234,7 @@ class _Reader:
         return True
 
     def _read_year(self, at: int) -> bool:
-        """Read a year, in the only column of years or a column next to it. Return whether it is clear."""
+        """Read a year, and return whether it is clear."""
         columns = self.table.year_columns
         beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
         if len(beside) == 1:
@@ -278,7 +277,6 @@ class _Reader:
         return self.table.columns[column].kind == "number"
 
     def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
-        """Return the column whose cells answer; None if unclear."""
         if columns:
             return self._only(columns[0]) if len(columns) == 1 else None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
@@ -320,7 +318,6 @@ class _Reader:
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
     ) -> TableReading | None:
-        """Read "how many": it asks for rows, different cells of a column, or the number in a column."""
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
         if (
             not columns
@@ -366,7 +363,6 @@ class _Reader:
         return TableReading(operation, tuple(self.conditions), order=column)
 
     def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
-        """Read an extreme: the column right after it ranks, the other column answers."""
         ranking = [
             at
             for at in columns
@@ -395,7 +391,7 @@ class _Reader:
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
-        """Read "who has more gold, Spain or Italy": two values of the column that names the rows."""
+        """Read "who has more gold, Spain or Italy"."""
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]

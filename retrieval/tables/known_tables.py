@@ -19,27 +19,23 @@ if TYPE_CHECKING:
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
-# A season such as 2004–05 has two years and does not match.
+# A season such as 2004–05 does not match.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
-# A column's name may begin or end with these words, which only describe it: beer_servings.
+# Words that only describe a column, at the beginning or end of its name: beer_servings.
 _LONGEST_SUMMARY = 30
 _MEASURES = frozenset(map(singular, "serving percent count no number amount rate name naam aantal".split()))  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """A row's values, one a column.
-
-    None is an empty cell, or one that was not read. A cell of another kind than its column is a text.
-    """
+    """A row's values, one a column; None is an empty cell, or one that was not read."""
 
     ordinal: int
     values: tuple[CellValue, ...]
 
     @property
     def is_of_data(self) -> bool:
-        """False for a row of totals."""
         texts = (value for value in self.values if isinstance(value, str) and len(value) < _LONGEST_SUMMARY)
         return not any(
             (key := squeeze(_NOTE.sub("", text))) in SUMMARIES or key.startswith("total")
@@ -78,8 +74,8 @@ def years_of(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows, with at least these columns. A question may name cells of ``named_rows``,
-    which are only some rows if ``is_long``.
+    ``read_rows(columns)`` returns all rows, with at least these columns. ``named_rows`` are only some rows if
+    ``is_long``.
     """
 
     pk: int
@@ -102,7 +98,6 @@ class KnownTable:
 
     @cached_property
     def columns_of_cells(self) -> Mapping[str, frozenset[int]]:
-        """The text columns that contain a cell, by the cell's key."""
         found: dict[str, set[int]] = {}
         for row in self.named_rows:
             for at, value in enumerate(row.values):
@@ -113,7 +108,7 @@ class KnownTable:
 
     @cached_property
     def names_of_columns(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The columns by sorted words that name them; several columns if unclear."""
+        """The columns by sorted words that name them."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -163,7 +158,6 @@ class KnownTable:
         return [first, *islice(texts, 1)]
 
     def tells_apart(self, at: int) -> bool:
-        """Return whether all cells of the column are filled and different."""
         seen: set[CellValue] = set()
         for row in self.read_rows([at]):
             if row.is_of_data:

@@ -1,4 +1,4 @@
-"""The words of questions about tables, read from the word lists of each language. PURE."""
+"""The words of questions about tables, in each language. PURE."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from retrieval.text.word_lists import join_lists, read_sections
 
 
 class Word(Enum):
-    """The function of a word or phrase in a question."""
-
     COUNT = auto()
     TOTAL_COUNT = auto()
     TOTAL = auto()
@@ -67,7 +65,7 @@ def _nouns(words: str) -> frozenset[str]:
 class Concept:
     """A quantity that everyday words name.
 
-    ``columns`` are words of column names. ``phrases`` map to None ("how heavy") or an extreme ("heaviest").
+    ``phrases`` map to None ("how heavy") or an extreme ("heaviest").
     """
 
     columns: frozenset[str]
@@ -75,10 +73,6 @@ class Concept:
 
 
 def _read_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
-    """Return a concept from its words in each language.
-
-    ``degree`` words ask for the quantity itself. ``compared`` is an adjective after words such as "most" and "less".
-    """
     columns = ""
     phrases: dict[str, Word | None] = {}
     for words in languages:
@@ -100,16 +94,16 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 
 
 CONCEPTS = _read_concepts(_TABLES)
-# These verbs and objects mean "has": "won three gold medals" is "has three gold".
+# These mean "has": "won three gold medals" is "has three gold".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# Columns with these names answer who, when and where; the first set that names exactly one column counts.
+# The first set that names exactly one column answers who, when and where.
 WHO_COLUMNS = tuple(
     _nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")
 )
 WHEN_COLUMNS = _nouns(join_lists(_TABLES, "when_columns"))
 WHERE_COLUMNS = _nouns(join_lists(_TABLES, "where_columns"))
-# Numbers in these columns rank or name: they are not summed, and their highest is not the largest.
+# Numbers in these columns rank or name, and are not summed.
 ORDINALS = _nouns(join_lists(_TABLES, "ordinals"))
 # Rows with these cells sum up other rows.
 SUMMARIES = frozenset(join_lists(_TABLES, "summaries").split())
@@ -138,13 +132,13 @@ _PHRASES = {
     for code, words in _TABLES.items()
 }
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
-# These join the words of a column's name: "Date of birth" is also asked for as "birth date".
+# "Date of birth" is also asked for as "birth date".
 JOINING = frozenset(join_lists(_TABLES, "joining").split())
 GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
 def phrases_for(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
-    """Return the phrases of the language that has more of the words that no other has; English if unclear."""
+    """Return the phrases of the language that has more words of its own; English if unclear."""
     found = set(words)
     distinct = {
         code: len(found & alone.difference(*(others for other, others in _ALONE.items() if other != code)))

@@ -30,7 +30,6 @@ class Kind(Enum):
     VALUE = auto()
     NUMBER = auto()
     YEAR = auto()
-    # The word has no meaning in the table.
     OTHER = auto()
 
 
@@ -38,8 +37,8 @@ class Kind(Enum):
 class QuestionSpan:
     """A part of the question, ``question[start:end]``, with its meaning in the table.
 
-    ``word`` is a phrase's function. ``columns`` are named, or contain the value with this ``key``. ``number`` is a
-    number or year with its ``unit``. A range has the ``word`` BETWEEN and ends at ``upper``.
+    ``columns`` are named, or contain the value with this ``key``. ``number`` is a number or year with its ``unit``. A
+    range has the ``word`` BETWEEN and ends at ``upper``.
     """
 
     kind: Kind
@@ -56,8 +55,8 @@ class QuestionSpan:
 def link(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the spans of the question in order, without filler; None if a word has no clear meaning.
 
-    Longer spans are linked first. A column's whole name that is also a whole cell is unclear. ``partly`` takes it for
-    the cell, and keeps words without a meaning.
+    A column's whole name that is also a whole cell is unclear. ``partly`` takes it for the cell, and keeps words
+    without a meaning.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -71,7 +70,7 @@ class _Linked:
     whole: Sequence[QuestionSpan] | None
 
 
-# Several steps link the same question to the same table.
+# Several steps link the same question.
 @functools.lru_cache(maxsize=32)
 def _link(question: str, table: KnownTable) -> _Linked:
     tokens = tokenize(question)
@@ -122,10 +121,7 @@ class _Linker:
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, first: int, end: int) -> bool:
-        """Return whether the tokens are only a part of a name such as ``PING_BODY_LIMIT``.
-
-        Names of columns are read word by word, because their unit may be left out.
-        """
+        """Return whether the tokens are only a part of a name such as ``PING_BODY_LIMIT``."""
         return self.tokens[first].start in self._joints or self.tokens[end - 1].end in self._joints
 
     @functools.cached_property
@@ -210,7 +206,6 @@ class _Linker:
         return self._span(kind, first, end, number=value * scale, unit=unit)
 
     def _concept(self, first: int, end: int) -> QuestionSpan | None:
-        """Read "how heavy", "cheapest", "most expensive" or "weighs"."""
         said = " ".join(token.norm for token in self.tokens[first:end])
         for concept in CONCEPTS:
             if said not in concept.phrases:

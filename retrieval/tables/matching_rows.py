@@ -1,7 +1,4 @@
-"""Find the rows that a question names, if it is too unclear to compute a value. PURE.
-
-Words without a meaning in the table are ignored.
-"""
+"""Find the rows that a question names, if it is too unclear to compute a value. PURE."""
 
 from __future__ import annotations
 
@@ -72,7 +69,6 @@ def _join_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 
 def _find_columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
-    """Return the columns whose names contain most of the words; empty if more than ``most``."""
     held = {at: sum(_is_word_of_column(word, table, at) for word in set(run)) for at in range(len(table.columns))}
     best = max(held.values(), default=0)
     found = [at for at, count in held.items() if count == best]
@@ -96,17 +92,16 @@ def _find_columns_before(
 
 
 def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
-    """Return whether the column's name contains the word, or begins with it: "sugar" of ``sugarpercent``."""
+    """Return whether the column's name contains or begins with the word: "sugar" of ``sugarpercent``."""
     begins = len(word) >= _SHORTEST_BEGINNING and squeeze(table.columns[column].name).startswith(word)
     return begins or word in table.words_of_column(column)
 
 
 def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
-    """Yield a condition for each column with named values; "not" before a value negates it."""
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
         if span.kind is Kind.VALUE and not span.key.isdigit():
-            # The first column counts, because the left columns say what a row is about.
+            # The left columns say what a row is about.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
     for (column, is_negated), found in values.items():
@@ -117,7 +112,6 @@ def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condi
 def _read_bounds(
     question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
 ) -> Iterator[Condition]:
-    """Yield the conditions of "more than 12 litres" or "no alcohol"."""
     for at, span in enumerate(spans):
         first, last, sign = at, at, ""
         if span.word is Word.BETWEEN and span.kind is not Kind.WORD:
@@ -151,7 +145,6 @@ def _read_years(question: str, spans: Sequence[QuestionSpan], table: KnownTable)
 def _find_order(
     spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
 ) -> tuple[int | None, bool]:
-    """Return the column whose extreme is asked for, and whether it is the lowest."""
     for at, span in enumerate(spans):
         if span.word not in (Word.MOST, Word.LEAST):
             continue

@@ -27,7 +27,6 @@ class QuestionToken:
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case without accents."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -65,7 +64,7 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 @functools.lru_cache(maxsize=20_000)
 def key_of(text: str) -> str:
-    """Return a key that spellings share: MX-9920-W and mx 9920 w; pump and pumps."""
+    """Return a key that spellings share: MX-9920-W and mx 9920 w."""
     norms = [token.norm for token in tokenize(text)]
     return "".join([*norms[:-1], singular(norms[-1])]) if norms else ""
 
@@ -76,7 +75,6 @@ def tokenize(question: str) -> list[QuestionToken]:
 
 @functools.lru_cache(maxsize=5_000)
 def words_of_name(name: str) -> tuple[str, ...]:
-    """Return the folded words of a column's name: ``max_pressure_bar`` and ``unitPrice`` are split."""
     return tuple(fold(piece) for part in _WORD.findall(name) for piece in _CAMEL.split(part))
 
 

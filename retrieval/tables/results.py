@@ -20,10 +20,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """A shown cell: ``text`` is the document's ``text[start:end]``. ``unit`` is from the column's name.
-
-    ``kind`` is number, text, boolean or date.
-    """
+    """A shown cell: ``text`` is the document's ``text[start:end]``."""
 
     column: str
     text: str
@@ -49,11 +46,9 @@ class TableResult:
 
     ``value`` is the count, the sum or the mean, or empty. ``conditions`` are in words ("chocolate = yes"); ``matched``
     of ``total`` rows met them. ``rows`` are at most 50, and ``ordinals`` their numbers in the table, from 1.
-    ``answers`` are written as in the document; ``is_value`` is true if they are the extreme value itself.
-
-    The first ``name_columns`` of the ``columns`` name a row. ``targets`` are the indexes of columns to show, ``asked``
-    of columns that the question names. ``is_markup`` is true for Markdown cells. ``is_ordered`` means rows sorted by
-    the first target, highest first unless ``is_least``.
+    ``is_value``: ``answers`` are the extreme value itself. ``targets`` are the indexes of columns to show, ``asked`` of
+    columns that the question names. ``is_markup`` is true for Markdown cells. ``is_ordered`` rows are sorted by the
+    first target, highest first unless ``is_least``.
     """
 
     operation: Operation
@@ -83,7 +78,7 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class TableDocument:
-    """A shown table's document. ``url`` is its address on the web, ``collection`` a slug."""
+    """A shown table's document."""
 
     id: int
     title: str
@@ -96,7 +91,7 @@ class ShownTable:
     """A shown part of a table, in the form of the API.
 
     ``matched`` of ``row_count`` rows meet the ``conditions`` (in words), and come first in ``rows``. ``sorted_by`` is a
-    column, or empty. ``summary`` says all this in the question's language. ``url`` is the table's page.
+    column, or empty.
     """
 
     document: TableDocument

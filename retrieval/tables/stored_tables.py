@@ -22,7 +22,7 @@ from retrieval.tables.names import QuestionToken, singular, terms_of, tokenize
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, plain_cell
 from retrieval.types import Passage, SearchFilters
 
-# Only this module writes tables, in the transaction that writes their document's passages.
+# Tables are written in the transaction that writes their document's passages.
 
 
 def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
@@ -40,7 +40,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
         )
         for ordinal, table in enumerate(tables)
     )
-    # COPY takes a fifth of the time of INSERT; tables may have 100,000 rows.
+    # COPY takes a fifth of the time of INSERT.
     with (
         connection.cursor() as cursor,
         cursor.copy(
@@ -54,7 +54,7 @@ def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
 
 
 def copy_tables(counterparts: Mapping[int, int]) -> None:
-    """Copy the tables of each document (a key) to its counterpart (the value). Must run inside a transaction."""
+    """Copy the tables of each document (a key) to its counterpart (the value), inside a transaction."""
     Table.objects.filter(document__in=counterparts.values()).delete()
     parameters = {"others": list(counterparts), "own": list(counterparts.values())}
     with connection.cursor() as cursor:
@@ -84,14 +84,14 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# A longer table is understood by the rows with labels from the question; computations read all its rows in pages.
+# A longer table is understood by the rows with labels from the question.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000
 # The most recent tables with at most this many rows are cached; the largest takes about 1 MiB, most some 10 KiB.
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
-# The key is id and edition; the edition changes when the table's row is written again.
+# The key is id and edition, which changes when the table is written again.
 _kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
 
 
@@ -127,7 +127,7 @@ def load_table_of(passage: Passage, question: str) -> KnownTable | None:
 def name_tables(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
-    """Return captions and columns of at most ``most`` tables in the passages' documents that the search may see.
+    """Return captions and columns of at most ``most`` tables in the passages' documents.
 
     They contain a passage, or the question names their caption or a column.
     """
@@ -192,14 +192,14 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
-    """Yield all rows with some columns' values, and the first two, which show rows of totals."""
+    """Yield all rows with some columns' values, and the first two, which reveal rows of totals."""
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]
         yield from _read_rows(table, columns, needed, "ordinal >= %s AND ordinal < %s", page)
 
 
-# One text a row is read in a fifth of the time that Django takes for its fields.
+# One text a row takes a fifth of the time of Django's fields.
 _ROWS = """
 SELECT ordinal, jsonb_build_array({values}, {cells})::text FROM retrieval_tablerow
 WHERE table_id = %s AND {chosen} ORDER BY ordinal LIMIT %s
@@ -214,10 +214,7 @@ def _read_rows(
     parameters: Sequence[object] = (),
     most: int = _MOST_ROWS_READ,
 ) -> Iterator[KnownRow]:
-    """Yield the chosen rows with the values of the ``needed`` columns (None for all).
-
-    A filled cell of another kind than its column is its text.
-    """
+    """Yield the chosen rows with the values of the ``needed`` columns (None for all)."""
     selected = {"values": '"values"', "cells": "cells"}
     if needed is not None:
         selected = {

@@ -1,4 +1,4 @@
-"""Read the tables of a document's text: rows with typed values, and the offsets of their cells. PURE."""
+"""Read tables of a text: rows with typed values, and the offsets of their cells. PURE."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBER = re.compile(
     r"\s?(?P<scale>k|K|M|mln|bn|million|thousand|miljoen|duizend)?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
-# This matches the raised mark of a note after a number; after a 10 it is a power.
+# The raised mark of a note after a number; after a 10 it is a power.
 _NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
@@ -35,7 +35,6 @@ _DOTTED_AMOUNT = re.compile(r"€\s?[1-9]\d{0,2}(?:\.\d{3})+(?:,-)?|[1-9]\d{0,2}
 _SCALES = {"k": 1e3, "thousand": 1e3, "duizend": 1e3, "m": 1e6, "mln": 1e6, "million": 1e6, "miljoen": 1e6, "bn": 1e9}
 _YES = frozenset(["yes", "ja", "true", "waar", "y", "j", "✓", "✔", "✅", "x"])
 _NO = frozenset(["no", "nee", "false", "onwaar", "n", "✗", "✘", "❌"])
-# These mean "not known" in a column of values.
 _NOTHING = frozenset(
     ["", "-", "–", "—", "n/a", "na", "n.a.", "nan", "null", "none", "nvt", "n.v.t.", "?", "..", "unknown"]
 )
@@ -76,7 +75,7 @@ class Quantity:
 
 
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
-    """Return the number and unit of a whole cell, such as "€ 1.234,50", "3 years", "120k"; None for another cell.
+    """Return the number and unit of a whole cell, such as "€ 1.234,50" or "120k"; None for another cell.
 
     A note's mark is ignored, as in "320^1".
     """
@@ -143,8 +142,6 @@ CellValue = float | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; ``kind`` is number, text, boolean or date."""
-
     name: str
     kind: str
     unit: str
@@ -189,7 +186,6 @@ def _find_unit(name: str) -> str:
 
 
 def _groups_thousands(cells: Sequence[str]) -> bool:
-    """Return whether points group thousands: amounts of money have no tenths of cents."""
     dotted = [cell for cell in cells if "." in cell]
     return len(dotted) > 1 and all(_DOTTED_AMOUNT.fullmatch(cell.strip()) for cell in dotted)
 
@@ -198,7 +194,7 @@ def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# Longer cells are prose, which questions do not quote.
+# Questions do not quote longer cells.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")
@@ -212,7 +208,7 @@ _MARKUP_SIGNS = frozenset("[`*_\\")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row with its values. ``cells`` are the (start, end) of each cell in the text, equal for an empty one."""
+    """A row with its values; ``cells`` are the (start, end) of each cell, equal for an empty one."""
 
     start: int
     end: int
@@ -309,10 +305,7 @@ def _cut_row(line: str, offset: int) -> TableGridRow:
 
 
 def show_cell(text: str) -> str:
-    """Return a cell for readers, without Markdown's marks.
-
-    A single asterisk or underscore marks no text, and stays: ``name:"IMG_*"``.
-    """
+    """Return a cell without Markdown's marks; a single asterisk or underscore stays: ``name:"IMG_*"``."""
     lone = {ord(sign): chr(place) for place, sign in enumerate("*_") if text.count(sign) == 1}
     return plain_cell(text.translate(lone)).translate({ord(kept): chr(sign) for sign, kept in lone.items()})
 

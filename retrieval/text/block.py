@@ -27,7 +27,7 @@ class Block(NamedTuple):
     """A block of a document: ``text[start:end]``.
 
     ``heading_start`` to ``section_end`` is its section; None and the text's length without headings. ``lead_in`` is the
-    (start, end) of its introducing sentence, or of a QUESTION's question.
+    (start, end) of its introducing sentence or question.
     """
 
     start: int
@@ -62,7 +62,7 @@ def from_rows(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
 
 
 def rows_touching(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """Return for each range the rows of the blocks that overlap it, relative to its start. Both are sorted by start."""
+    """Return for each range the rows of the blocks that overlap it, relative to its start; both are sorted."""
     found = []
     first = 0
     for start, end in ranges:

@@ -1,6 +1,6 @@
-"""Split a block into its items: list items, table rows or records. PURE.
+"""Split a block into list items, table rows or records. PURE.
 
-``text`` may be the part of the document from ``origin`` on; all offsets count from the document's start.
+``text`` may begin at ``origin``; all offsets count from the document's start.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ BULLET = -1
 
 
 def read_item(body: str) -> int | None:
-    """Return the number of the list item that the line begins; None if none."""
     bullet = _BULLET.match(body)
     if bullet:
         return None if is_rule(body) else BULLET
@@ -54,7 +53,6 @@ def is_rule(body: str) -> bool:
 
 
 def opens_fence(body: str) -> str:
-    """Return the fence that the line opens; empty if none."""
     match = _FENCE.match(body) if body[0] in "`~" else None
     return match[1] if match and not (match[1][0] == "~" and "~" in match[2]) else ""
 
@@ -64,7 +62,6 @@ def closes_fence(body: str, fence: str) -> bool:
 
 
 def is_delimiter(body: str) -> bool:
-    """Return whether the line separates a Markdown table's header from its rows."""
     return "-" in body and "|" in body and _DELIMITER.issuperset(body)
 
 
@@ -84,7 +81,6 @@ def opens_admonition(body: str) -> bool:
 
 
 def read_field(body: str) -> str:
-    """Return the first name of a ``name: value; name: value`` line; empty if none."""
     first = _FIELD.match(body)
     return first[1] if first and _NEXT_FIELD.search(body, first.end(), _LONGEST_SNIFF) else ""
 
@@ -98,7 +94,7 @@ _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
 _MOST_HEADING_LINES = 12
-# A line with this many words more than its heading is a sentence that begins with the heading.
+# A line with more words than this after its heading is a sentence.
 _RUN_IN_WORDS = 4
 
 
@@ -136,7 +132,7 @@ def read_lines(
 ) -> tuple[list[Line], list[Title]]:
     """Return the lines of ``text`` and the titles of its sections, which ``Line.section`` indexes.
 
-    Section 0 is the text before all headings, which begin at line starts. ``is_start`` allows front matter.
+    Section 0 is the text before all headings. ``is_start`` allows front matter.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:
@@ -178,7 +174,7 @@ def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> li
 
 
 def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
-    """Mark the lines of a heading and return the lines of its words; empty if the line has more content."""
+    """Mark the lines of a heading and return the lines of its words."""
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]

@@ -1,7 +1,4 @@
-"""Find the blocks of a text. PURE.
-
-One pass groups lines into drafts, and looks at each line a fixed number of times. Then drafts are joined.
-"""
+"""Find the blocks of a text. PURE."""
 
 from __future__ import annotations
 
@@ -32,19 +29,19 @@ from retrieval.text.sentences import split_sentences, strip_range
 
 # Raise this number when blocks are found differently: documents are then read again.
 BLOCKS_VERSION = "4"
-# Real documents have fewer blocks; the limit bounds the memory for malicious ones.
+# The limit bounds the memory for malicious documents.
 MOST_BLOCKS = 500_000
-# Text is read in stretches of this length, also to bound memory.
+# Text is read in stretches, also to bound memory.
 _STRETCH_CHARACTERS = 1_000_000
 
 Headings = Sequence[tuple[int, str]]
 
 
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
-    """Return the blocks of a canonical text in reading order, without overlaps.
+    """Return the blocks of a canonical text in reading order, without overlaps, in linear time.
 
     Headings, front matter, template tags and rules are left out. ``headings`` are (start, title); with ``is_code`` each
-    is a block. Takes linear time and never raises.
+    is a block.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -94,14 +91,14 @@ def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# A longer list with items over _LONG_ITEMS on average consists of paragraphs, as in contracts.
+# A longer list with items over _LONG_ITEMS on average consists of paragraphs.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
 
 
 @dataclass(slots=True)
 class BlockDraft:
-    """A candidate for a block. ``first_number`` and ``last_number`` number the items of STEPS."""
+    """A candidate for a block."""
 
     kind: BlockKind
     start: int
@@ -157,7 +154,6 @@ class Scanner:
         return self._read_paragraph(at)
 
     def _add(self, kind: BlockKind, first: int, after: int, numbers: tuple[int, int] = (0, 0)) -> int:
-        # Indentation shows structure in code and lists.
         line, last = self._lines[first], self._lines[after - 1]
         is_indented = kind == BlockKind.PARAGRAPH and line.indent and not line.quoted
         start = line.end - len(line.body) if is_indented else line.start
@@ -249,7 +245,6 @@ class Scanner:
         return line.role == LineRole.TEXT and line.section == self._lines[above].section
 
     def _skip(self, at: int) -> int:
-        """Return the line after lines without content; ``at`` itself if it has content."""
         line = self._lines[at]
         if line.body.startswith("<!--"):
             end = at
@@ -287,7 +282,6 @@ class Scanner:
         return end
 
     def _find_table_end(self, at: int) -> int:
-        """Return the line after the HTML table; 0 if its section does not close it."""
         section = self._lines[at].section
         end = at
         while section != self._unclosed_section and end < len(self._lines) and self._lines[end].section == section:
@@ -357,7 +351,6 @@ def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
 
 
 def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Join steps with consecutive numbers, and items with the blocks they announce."""
     joined: list[BlockDraft] = []
     last_steps = 0
     for draft in drafts:
@@ -439,7 +432,6 @@ def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[in
 
 
 def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
-    """Join questions (headings, separate lines, bold lines) with the paragraphs below."""
     joined: list[BlockDraft] = []
     open_question: BlockDraft | None = None
     previous_section = -1

@@ -1,6 +1,6 @@
 """Cut a text into passages along its structure, each small enough for the embedder. PURE.
 
-Prose is cut at sentence ends, with an overlap, so that a sentence is found together with the one it refers to.
+Prose passages overlap, so that a sentence is found together with the one it refers to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS = re.compile(r"[^\W_]+")
 
 
 def headings_at(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
-    """Return the titles of the sections around a character, outermost first. ``sections`` are (start, level, title)."""
+    """Return the titles of the (start, level, title) sections around a character, outermost first."""
     return tuple(section.title for section in sections_above((Section(*row) for row in sections), offset))
 
 
@@ -32,7 +32,7 @@ def below_title(title: str, heading_path: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An uncut stretch: a sentence, a block or a piece of one. ``best_cut`` rates a cut before it."""
+    """An uncut stretch: a sentence, a block or a piece of one."""
 
     start: int
     end: int
@@ -42,7 +42,6 @@ class Unit:
 
 
 def divide(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Yield the lines of ``unit``, or pieces of about ``limit``, without white space at their ends."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -79,7 +78,7 @@ OVERLAP = 0.2
 
 
 def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield runs of units within ``limit``, of similar sizes; each repeats the end of the run before."""
+    """Yield runs of units within ``limit``, of similar sizes, with overlaps."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
     first = done = 0
@@ -109,7 +108,6 @@ def pack(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> int:
-    """Return the last of the best cuts that keep at least two thirds of the cost."""
     best, left = stop, used
     for at in range(stop, earliest - 1, -1):
         if left * 3 < used * 2:
@@ -139,8 +137,8 @@ _CHARS_PER_TOKEN = 16
 class TextChunk:
     """A passage: ``text`` is exactly ``extracted.text[start:end]``.
 
-    Only the indentation of code is white space at its ends. ``heading_path`` are the titles of the sections around the
-    whole passage, outermost first; ``page`` is its first character's.
+    ``heading_path`` are the titles of the sections around the whole passage, outermost first; ``page`` is its first
+    character's.
     """
 
     start: int
@@ -152,9 +150,9 @@ class TextChunk:
 
 @dataclass(slots=True)
 class _Group:
-    """Neighbouring regions that are packed together; a region is the text between two headings.
+    """Neighbouring regions (texts between two headings) that are packed together.
 
-    ``leads`` marks a lone heading or a short text before all headings: the next region joins it.
+    ``leads`` marks a lone heading or a short first text: the next region joins it.
     """
 
     path: tuple[str, ...]
@@ -197,7 +195,7 @@ def chunk(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: in
 def heading_context(title: str, heading_path: Sequence[str]) -> str:
     """Return the title and headings to embed before a passage, at most ``MAX_CONTEXT_CHARS`` long.
 
-    A long path loses its inner parts first, because the title and the last heading say most.
+    A long path loses its inner parts first.
     """
     parts: list[str] = []
     for part in (title, *heading_path):
@@ -228,8 +226,6 @@ def _measure(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
 
 
 class _Budgets(dict[tuple[str, ...], int]):
-    """Token budgets by heading path."""
-
     def __init__(self, cost_of: CountTokens, title: str, budget: int, paths: Iterable[tuple[str, ...]]) -> None:
         known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)})
         costs = cost_of([heading_context(title, path) for path in known_paths])
@@ -294,7 +290,6 @@ def _cut_region(
 
 
 def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
-    """Join neighbours that are too small, and headings with the text below them."""
     groups: list[_Group] = []
     for group in sections:
         last = groups[-1] if groups else None
@@ -325,7 +320,6 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
-    """Return the path of both groups; None if they should stay separate."""
     depth = len(group.path) - 1
     # Only siblings, or a section and its first subsection, are joined.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
@@ -338,7 +332,6 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
 
 
 def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: CountTokens) -> None:
-    """Replace units over their limit by lines, and long lines by pieces."""
     by_line = True
     while True:
         found = [
@@ -363,7 +356,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve stretches over their limit: a tokenizer need not be additive."""
+    """Halve stretches over their limit, because a tokenizer need not be additive."""
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {

@@ -17,7 +17,7 @@ _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 def codec_of(label: str) -> str:
     """Return the Python codec for a label of the WHATWG Encoding Standard; empty if unknown.
 
-    Other Python codecs fail on ordinary text (idna) or take quadratic time (punycode).
+    Other Python codecs fail on ordinary text or take quadratic time (punycode).
     """
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
     name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
@@ -38,7 +38,7 @@ def encoding_of_xml(data: bytes) -> str | None:
 def with_known_encodings(header: str) -> str:
     """Return a mail header whose labels are Python codecs or ``unknown-8bit``.
 
-    Bytes without a label, which the parser hides in surrogates, are UTF-8 or else Windows-1252.
+    Bytes without a label are UTF-8 or else Windows-1252.
     """
     raw = header.encode("utf-8", "surrogateescape")
     try:

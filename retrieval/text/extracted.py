@@ -1,4 +1,4 @@
-"""The result of extraction: a canonical text and its structure; the limits on files."""
+"""The result of extraction, and the limits on files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def plain_title(source: str) -> str:
 
 
 def derive_title(filename: str) -> str:
-    """Return a title from a file's name, without extension, ordering number, underscores and hyphens."""
+    """Return a title from a file's name."""
     stem = PurePosixPath(filename).stem
     if _ORDERING.match(filename):
         stem = _ORDERING.sub("", stem, count=1)
@@ -72,9 +72,10 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and its section. ``start`` is the offset of the heading (of its overline, in reStructuredText).
+    """A heading and its section.
 
-    ``level`` starts at 1. The section ends at the next heading of the same or a lower level.
+    ``start`` is the offset of the heading. ``level`` starts at 1. The section ends at the next heading of the same or a
+    lower level.
     """
 
     start: int
@@ -111,7 +112,7 @@ class Span(NamedTuple):
 
 
 class TableGridRow(NamedTuple):
-    """A row of a table. ``cells`` has the (start, end) of each column's cell."""
+    """A row of a table; ``cells`` are the (start, end) of each column."""
 
     start: int
     end: int
@@ -121,7 +122,7 @@ class TableGridRow(NamedTuple):
 class TableGrid(NamedTuple):
     """A table's column names and the offsets of its cells.
 
-    ``has_decimal_points`` is true if the extractor wrote the numbers; else the cells show what a point means.
+    ``has_decimal_points`` is true if the extractor wrote the numbers.
     """
 
     start: int
@@ -132,7 +133,7 @@ class TableGrid(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file in an archive or mail, which becomes a document. ``name`` is a relative path."""
+    """A file in an archive or mail, which becomes a document; ``name`` is a relative path."""
 
     name: str
     data: bytes
@@ -140,10 +141,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Content that the text lacks. ``retrieval.models.document`` has a sentence for each kind.
-
-    ``names`` has the first of ``count`` names, if any.
-    """
+    """Content that the text lacks; ``names`` has the first of ``count`` names, if any."""
 
     kind: str
     names: tuple[str, ...]
@@ -157,9 +155,8 @@ class ExtractedText:
     ``text`` is in Unicode NFC, with ``\\n`` as the only line end, and no control characters except tab. Offsets count
     its characters, never bytes. ``sections``, ``pages`` and ``protected`` are sorted by ``start``; protected spans do
     not overlap. ``holds_records`` means that each protected span is independent, as a catalogue's rows are. ``tables``
-    has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members`` are contained
-    files of supported formats, with unique names. ``left_out`` lists content that the text lacks, such as hidden
-    sheets.
+    has only tables whose cells cannot be found again in the text. ``unread_pages`` need OCR. ``members`` have unique
+    names.
     """
 
     text: str
@@ -182,14 +179,14 @@ class ExtractedText:
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """Return one kind of left-out content, or an empty tuple. ``count`` is for content without names."""
+    """Return one kind of left-out content, or an empty tuple; ``count`` is for content without names."""
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Upper bounds for one file. Above them it is rejected, never truncated."""
+    """Upper bounds for one file, which is rejected above them, never truncated."""
 
     max_bytes: int = 50_000_000
     max_text_chars: int = 20_000_000

@@ -1,7 +1,6 @@
-"""Find sentences of a document that address a language model. PURE.
+"""Find sentences in English and Dutch documents that address a language model. PURE.
 
-They are flagged for curators and left out of prompts. Ordinary tasks ("Write a poem") and languages other than English
-and Dutch are not recognised.
+They are flagged for curators and left out of prompts. Ordinary tasks ("Write a poem") are not recognised.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from retrieval.text.sentences import split_sentences
 
 # The patterns are narrow, because manuals give orders on every line, and documents about language models mention
-# prompts. The addressee of a sentence counts, or its demand on an answer.
+# prompts.
 
 _MODEL = (
     r"(?:ai(?:[\s-]+(?:assistants?|models?|systems?|agents?|bots?))?|llms?|(?:large\s+)?language\s+models?|chatbots?"
@@ -116,7 +115,7 @@ RULES = {
     )
     for rule, patterns in _PATTERNS.items()
 }
-# Manuals are full of orders, so an order counts only next to a sentence that instructs a model.
+# Manuals are full of orders, so an order counts only next to an instruction.
 ORDER = re.compile(
     r"\W{0,8}(?:(?:and|but|then|now|instead|please|also|always|just|only|rather|so|simply|from\s+now\s+on|en|maar|dan|nu"
     r"|daarna|ook|altijd|alleen|gewoon)\b[\s,]*){0,3}"
@@ -128,7 +127,7 @@ ORDER = re.compile(
     rf"|[^.!?]{{0,100}}\b(?:your|je|jouw)\s+(?:{_OUTPUT}|messages?|bericht)\b",
     re.IGNORECASE,
 )
-# At most this many places are stored with a document.
+# Places stored with a document.
 MOST_SHOWN = 20
 _LONGEST = 1000
 
@@ -144,11 +143,11 @@ class Instruction(NamedTuple):
 def find_instructions(text: str) -> list[Instruction]:
     """Return the sentences, list items and lines that instruct a model, in order.
 
-    An order ("Say that …") counts only next to an instruction: alone, it may address a reader.
+    An order ("Say that …") counts only next to an instruction.
     """
     pieces = list(_split_pieces(text))
     rules = [match_rule(text[start:end]) for start, end in pieces]
-    # An order may precede its instruction, so both directions are tried.
+    # An order may precede its instruction.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]

@@ -9,7 +9,6 @@ from collections import Counter
 from retrieval.text.word_lists import read_sections
 
 _LANGUAGES = read_sections("language")
-# Words that are common in one language and rare in the others.
 _COMMON = {code: frozenset(words["common"].split()) for code, words in _LANGUAGES.items() if "common" in words}
 _SCRIPT_SPANS = {
     "ja": "\u3041-\u30ff",
@@ -19,7 +18,7 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# This share of letters decides. It is low because Japanese mixes kana with Chinese characters.
+# The share is low because Japanese mixes kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -27,7 +26,7 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """Return the language of the texts together, among those with distinct common words; empty if unclear.
+    """Return the language of the texts together; empty if unclear.
 
     A language needs two different common words, 8 % of all words, and twice the other language's.
     """
@@ -43,14 +42,17 @@ def detect_language(*texts: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _count_words(text: str) -> tuple[int, dict[str, dict[str, int]]]:
-    """Count all words, and common words by language. Cached: an answer needs its sources several times."""
+    """Cache the counts, because an answer needs its sources several times."""
     words = Counter(_WORD.findall(text[:_SAMPLE_CHARS].lower()))
     common = {language: {word: words[word] for word in words.keys() & known} for language, known in _COMMON.items()}
     return sum(words.values()), common
 
 
 def identify_language(text: str) -> str:
-    """Return the two-letter code of the text's language; empty if unclear. One common word can decide."""
+    """Return the two-letter code of the text's language; empty if unclear.
+
+    One common word can decide.
+    """
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))
     for code, script in _SCRIPTS.items():

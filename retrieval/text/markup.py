@@ -1,4 +1,4 @@
-"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub) without meaning in a passage. PURE."""
+"""Remove markup of Markdown dialects (MkDocs, Hugo, GitHub). PURE."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def opens_note(line: str) -> bool:
 def strip_markup(text: str, *, all_links: bool = False) -> str:
     """Return prose without images, comments, tags, attributes, footnotes and task boxes.
 
-    Local links (all links, if ``all_links``) are replaced by their words.
+    Local links (all, if ``all_links``) are replaced by their words.
     """
     for pattern in (_COMMENT, _IMAGE, _EMPTY_LINK, _TAG):
         text = pattern.sub("", text)
@@ -50,7 +50,7 @@ def strip_markup(text: str, *, all_links: bool = False) -> str:
 def open_notes(text: str) -> str:
     """Return the text with MkDocs notes as paragraphs below bold titles."""
     lines: list[str] = []
-    # Entries are an open note's indent, and its text's additional indent.
+    # An open note's indent, and its text's additional indent.
     depths: list[tuple[int, int]] = []
     is_code = False
     given = text.split("\n")

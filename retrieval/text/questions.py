@@ -30,7 +30,6 @@ def normalize(question: str) -> str:
 
 
 def ask_alike(one: str, other: str) -> bool:
-    """Return whether both have the same question word (or none), numbers and codes."""
     return _find_kind(one) == _find_kind(other) and _find_codes(one) == _find_codes(other)
 
 

@@ -22,8 +22,8 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
     r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
-# This matches a sentence glued to the next one: "Click Save.Important: back up first.Open the menu". Names such as
-# models.Model look alike, so a text needs two matches.
+# A sentence glued to the next one: "Click Save.Important: back up first". Names such as models.Model look alike, so a
+# text needs two matches.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|dr|drs|mr|mrs|ms|ir|ing|mw|dhr|prof|st|sr|jr|vs|cf|ca|al|etc|fig|figs|eq|ch|sec|vol|no|nr|nrs"
@@ -35,7 +35,7 @@ _ABBREVIATION = re.compile(
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
     """Yield (start, end, break before) of each sentence, list item and paragraph of ``text[start:end]``.
 
-    They contain every non-space character and have no white space at their ends. The first break is PARAGRAPH.
+    They contain every non-space character and have no white space at their ends.
     """
     begin, kind = start, Break.PARAGRAPH
     glued = {match.end() for match in _GLUED.finditer(text, start, end)}

@@ -1,7 +1,7 @@
 """Mark each sentence of a quoted text, so that a model distinguishes it from its instructions ("spotlighting"). PURE.
 
-Every sentence and every line begins with a mark made for one request, which no document can contain. Source: Hines et
-al., "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024.
+The mark is made for one request, so no document can contain it. Source: Hines et al., "Defending Against Indirect
+Prompt Injection Attacks With Spotlighting", 2024.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Prepare text for keyword search, before PostgreSQL's own analysis.
 
 PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and ``his/her`` as a file name.
-:func:`expand_identifiers` rewrites them as plain words: the whole without punctuation, then its parts. Documents and
-questions use the same function, so that ``mx9920w``, ``MX-9920-W`` and ``mx 9920 w`` match.
-
-PostgreSQL also drops symbols, and takes a sentence without blanks as one word. So symbols become words, and Chinese,
-Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
+:func:`expand_identifiers` rewrites them as plain words: the whole without punctuation, then its parts. PostgreSQL also
+drops symbols, and takes a sentence without blanks as one word: symbols become words, and Chinese, Japanese and Korean
+text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 # Raise this number when terms are made differently: passages are then indexed again.
 ANALYSIS_VERSION = 2
 
-# Term weights are stored in a pgvector `sparsevec`. Its dimensions are 28-bit hashes of lexemes: with 100 lexemes a
-# passage and 10 a question, one unrelated pair in 270,000 shares a dimension.
+# Dimensions are 28-bit hashes of lexemes: with 100 lexemes a passage and 10 a question, one unrelated pair in 270,000
+# shares a dimension.
 DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
@@ -55,7 +53,7 @@ _PAIRED = re.compile(
     "\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
     "]+"
 )
-# This matches currencies, arrows, mathematical signs and emoji. _BULLETS become blanks.
+# Currencies, arrows, mathematical signs and emoji; _BULLETS become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
 # These choose the look of an emoji, or join several.
@@ -77,8 +75,8 @@ def document_terms(text: str) -> str:
 def spellings(phrase: str) -> list[str]:
     """Return the ways in which documents may write a phrase; its own comes first.
 
-    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` as the whole alone, ``MX 9920 W`` as the parts alone;
-    ``wet-rotor`` likewise. One spelling writes all identifiers of the phrase alike.
+    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` as the whole alone, ``MX 9920 W`` as the parts alone.
+    One spelling writes all identifiers of the phrase alike.
     """
     ways = [
         expand_identifiers(phrase),
@@ -102,10 +100,9 @@ def lexeme_dimension(lexeme: str) -> int:
 
 
 def inverse_document_frequency(document_frequency: int, documents: int) -> float:
-    """Return the weight of a term: positive, and lower for frequent terms.
+    """Return the weight of a term by Lucene's form, ln(1 + (N - df + 0.5) / (df + 0.5)), never negative.
 
-    Lucene's form, ln(1 + (N - df + 0.5) / (df + 0.5)), is never negative. Source: Robertson and Zaragoza, "The
-    Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+    Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
     """
     document_frequency = min(document_frequency, documents)
     return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
@@ -179,7 +176,6 @@ def _expand_joined(token: str, spell: _Spell) -> str:
 
 
 def _expand_name(name: str, spell: _Spell) -> str:
-    """Return one name of a path spelt as if alone: ``maxConflicts`` finds ``folder.maxConflicts``."""
     parts = _PARTS.findall(name)
     if len(parts) > 1:
         return _expand_joined(name, spell)

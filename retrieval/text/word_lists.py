@@ -19,11 +19,10 @@ FOLDER = Path(__file__).with_name("languages")
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return this section of all languages that have it, by two-letter code; the codes are in alphabetical order."""
+    """Return this section of all languages that have it, by two-letter code in alphabetical order."""
     files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
     return {code: sections[name] for code, sections in files.items() if name in sections}
 
 
 def join_lists(sections: dict[str, Any], name: str) -> str:
-    """Return the words of one list in all languages, separated by blanks."""
     return " ".join(section.get(name, "") for section in sections.values())

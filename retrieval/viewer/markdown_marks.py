@@ -29,7 +29,6 @@ _BLANKS = " \t\n\r\f\v"
 _MARKS = "marks"
 _CODE = ("fence", "code_block", "code_inline")
 _CELLS = frozenset({"th_open", "td_open"})
-# These are the signs of elements, and the source of tokens without words.
 _SIGNS = frozenset({"*", "**", "_", "__", "~~"})
 _WRITTEN = {"softbreak": "\n", "hardbreak": "\n", "image": "!["}
 _LINK_END = re.compile(r"\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\]\[[^\[\]]*\]|\]")
@@ -53,8 +52,8 @@ class Mark:
 def render(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None) -> str:
     """Return ``text`` as HTML, with ``marks`` in it.
 
-    A mark beyond the text is cut. A mark on invisible syntax adds no element. Marks may overlap: the first are the
-    outer ones. Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
+    A mark on invisible syntax adds no element. Marks may overlap: the first are the outer ones. Raises: ValueError if
+    ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
@@ -78,8 +77,6 @@ def mark_ranges(markdown: MarkdownIt) -> None:
 
 
 class _Marks:
-    """The marks of one rendering; each id is used once."""
-
     def __init__(self, marks: Sequence[Mark]) -> None:
         self._marks = marks
         self._opened: set[int] = set()
@@ -99,7 +96,6 @@ class _Marks:
 
 
 def _fit_mark(mark: Mark, text: str) -> Mark:
-    """Return the mark without white space at its ends, with offsets in the parsed text (one character a line end)."""
     start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
     return replace(mark, start=start, end=max(start, end))
@@ -114,14 +110,13 @@ class SourceLines:
         self._row, self._column = -1, 0
 
     def bounds(self, token: Token) -> tuple[int, int]:
-        """Return the range of a block's lines; empty if the parser has no position for it."""
         first, last = token.map or (0, 0)
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
     def origins(self, block: Token, opening: Token | None = None) -> list[int]:
         """Return the source offset of each character of a block's content, and of its end; empty if unknown.
 
-        The content lacks quotation marks, indentation and heading signs. ``opening`` is the token before the block.
+        ``opening`` is the token before the block.
         """
         if block.map is None:
             return []
@@ -155,7 +150,6 @@ class SourceLines:
 
 
 def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[Token, int, int]]:
-    """Yield each token of a parsed line with its range in ``content``; empty if it has no words."""
     at = 0
     flat = content.replace("\n", " ")
     for token in children:
@@ -223,7 +217,6 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
 
 
 def _cut(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
-    """Yield the length and the marks of each run with the same marks. ``origins`` also has the end."""
     covered = (marks.covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers

@@ -1,4 +1,4 @@
-"""Render a document's Markdown: headings with anchors, links to other documents, and a marked passage."""
+"""Render a document's Markdown with anchors, links and a marked passage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """A renderer of links without a referrer, and of tables and code that scroll, also with the keyboard."""
+    """A renderer of links without a referrer, and of tables and code that scroll."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
@@ -47,7 +47,7 @@ class SafeRenderer(RendererHTML):
 def safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
     """Return a CommonMark parser with tables and strikethrough, without HTML and images.
 
-    Its first heading level is ``top_heading``. It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
+    It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
     """
 
     def lower_headings(state: StateCore) -> None:
@@ -98,8 +98,7 @@ def render_document(
 
     Text before ``body_start`` is shown as written. Outer headings have the id ``section-OFFSET``, the first marked
     words ``passage``. Relative links from ``source`` lead to the documents that ``hrefs`` has; dead links become words,
-    images their descriptions. ``line_breaks`` keeps line ends in paragraphs. A part begins at each of the
-    ``page_starts``.
+    images their descriptions. ``line_breaks`` keeps line ends in paragraphs.
     """
     front = HtmlWriter(text, passage)
     if body_start:
@@ -122,7 +121,7 @@ def render_document(
 
 
 def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
-    """Set the ids of outer headings; return them by the anchors that links in documents use."""
+    """Set the ids of outer headings; return them by the anchors of links."""
     anchors: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for at, token in enumerate(tokens):
@@ -137,7 +136,6 @@ def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: i
 
 
 def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, str], hrefs: Hrefs) -> None:
-    """Set the addresses of links; dead links become plain words."""
     inlines = [token for token in tokens if token.type == "inline" and token.children]
     written = {
         str(child.attrs["href"]) for token in inlines for child in token.children or () if child.type == "link_open"
@@ -167,7 +165,6 @@ def _resolve_links(tokens: Sequence[Token], source: str, sections: Mapping[str, 
 
 
 def _find_source(href: str, source: str) -> str:
-    """Return the source named by a relative link in the document ``source``; empty for other links."""
     try:
         parts = urlsplit(href)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The source viewer's page: a document in its own structure, with a marked passage."""
+"""The source viewer's page: a document with a marked passage."""
 
 from __future__ import annotations
 
@@ -37,15 +37,14 @@ _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
 ROWS_SHOWN = 500
 _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20
-# Lines in these views may end within a sentence.
 _WRAPPED = (View.PROSE, View.PRINTED)
 
 
 def page_context(document: Document, served: DocumentText, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the context of the viewer's page for the served text; ``parts`` is its HTML.
 
-    ``query`` may have a passage (``start``, ``end``), a PDF's page (``page``), and ``view=text`` for the exact text.
-    Invalid values are ignored.
+    ``query`` may have a passage (``start``, ``end``), a PDF's page (``page``), and ``view=text`` for the exact text;
+    invalid values are ignored.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
@@ -84,7 +83,6 @@ def page_context(document: Document, served: DocumentText, query: Mapping[str, s
 
 
 def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> list[Heading]:
-    """Return the headings to navigate by, in as many levels as fit; the passage's heading is current."""
     if not sections:
         return []
     for deepest in range(max(section.level for section in sections), 0, -1):
@@ -106,7 +104,6 @@ def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
 def _build_markdown_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, view: View, *, wants_text: bool
 ) -> dict[str, Any]:
-    """Return the parts of the page, or a sentence why there are none, and the addresses of both views."""
     text, pages = served.text, served.pages if view is View.SLIDES else []
     jump = "#passage" if passage else ""
     context: dict[str, Any] = {
@@ -137,7 +134,7 @@ def _build_markdown_context(
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
         return context | {"parts": parts, "look": "is-rendered"}
-    # A slide without words, such as a hidden one, has no part.
+    # A slide without words has no part.
     numbers = [number for number, start, end in pages if text[start:end].strip()]
     label = escape(_("Slide {}"))
     above = [f'<p class="slide-number" id="page-{number}">{label.format(number)}</p>' for number in numbers]
@@ -152,7 +149,7 @@ def write_tables(
     sections: Sequence[Heading],
     query: Mapping[str, str],
 ) -> bool:
-    """Write each table as a part, with the text between; return False and write none if there are no tables.
+    """Write each table as a part, with the text between; return False if there are no tables.
 
     A table shows the rows around the passage, or the first. ``query`` may name a table and its stretch of ``rows``,
     from 1.
@@ -215,7 +212,7 @@ def _write_row(writer: HtmlWriter, row: TableRow) -> None:
     writer.html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # The browser sorts by this value if it differs from the text.
+        # The browser sorts by this value.
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
         writer.html(f"<td{_format_alignment(is_number)}{key}>")
         writer.words(start, end)
@@ -273,7 +270,7 @@ def _build_printed_context(
 
 
 def _measure(document: Document, served: DocumentText, number: int, words: str, before: str) -> pdf_pages.PageLayout:
-    """Return the size of the page and the boxes of the words, from OCR if the page was recognised.
+    """Return the page's size and the boxes of the words, from OCR if the page was recognised.
 
     Raises: PageNotDrawn, PageBusy.
     """

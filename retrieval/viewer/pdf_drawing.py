@@ -1,4 +1,4 @@
-"""Draw a page of a PDF file and find words on it. It runs in the sandbox, because files are untrusted."""
+"""Draw a page of a PDF file and find words on it, in the sandbox, because files are untrusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.documents.extraction.printed import Box, PrintedPage, around, ord
 from retrieval.documents.extraction.printed_tables import set_tables
 
 WIDTH_PIXELS = 1400
-# A page may be huge: the picture stays below 40 MB in memory.
+# The picture of a huge page stays below 40 MB in memory.
 MOST_PIXELS = 10_000_000
 UNITS = 10_000
 MOST_BOXES = 500
@@ -64,7 +64,7 @@ def _save(image: Image.Image) -> bytes:
 
 
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, Any], bytes]:
-    """Return the size of the page's picture in pixels, and boxes around ``words``. Raises: CannotDraw.
+    """Return the picture's size in pixels, and boxes around ``words``. Raises: CannotDraw.
 
     The occurrence with about ``expected`` letters and digits before it is chosen.
     """
@@ -131,8 +131,7 @@ def _to_units(box: Box, page: PrintedPage) -> FoundBox:
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
     """Return the range of the words in ``characters``; None if not found.
 
-    The occurrence with about ``expected`` letters and digits before it is chosen. Only letters and digits are compared,
-    in one case and form: the text of a document joins words at line ends and splits ligatures.
+    Only letters and digits are compared, because the text joins words at line ends and splits ligatures.
     """
     letters = keep_letters(words)
     page: list[str] = []

@@ -1,6 +1,6 @@
 """Pictures of PDF pages, and the places of passages on them. PURE.
 
-The sandbox draws one page at a time on a machine. A failed page is tried again only after a while.
+The sandbox draws one page at a time on a machine.
 """
 
 from __future__ import annotations
@@ -40,19 +40,16 @@ DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20
 
 
 class PageNotDrawn(Exception):
-    """An error: the file is missing or damaged, or has no such page. The message is for the log, not for readers."""
+    """An error: the file is missing or damaged, or has no such page; for the log, not for readers."""
 
 
 class PageBusy(PageNotDrawn):
-    """An error: too many pages are being drawn. Try again in a few seconds."""
+    """An error: too many pages are being drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLayout:
-    """The size of a page's picture in pixels, and the boxes of the words to mark.
-
-    ``boxes`` is empty if no words were requested or found.
-    """
+    """The size of a page's picture in pixels, and the boxes of the words; may be empty."""
 
     width: int
     height: int
@@ -61,7 +58,7 @@ class PageLayout:
 
 _layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
 _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
-# The slots are created before the web server forks, so that all its processes share them.
+# Slots are created before the web server forks, so that all processes share them.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
 
@@ -69,13 +66,13 @@ _waiting = BoundedSemaphore(MOST_WAITING)
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
     """Return the layout of page ``number`` (from 1), with boxes around ``words``.
 
-    The occurrence after a text about as long as ``before`` is chosen. The result is cached if there is a
-    ``content_hash``. Raises: PageNotDrawn, PageBusy.
+    The occurrence after a text about as long as ``before`` is chosen. The result is cached by ``content_hash``. Raises:
+    PageNotDrawn, PageBusy.
     """
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
         return known
-    # The letters are counted here, because the text may be too long to send.
+    # The text may be too long to send.
     arguments = {"number": number, "words": words[:_LONGEST_WORDS], "expected": sum(map(str.isalnum, before))}
     value, _ = _run_in_sandbox("measure", source, arguments, content_hash)
     try:

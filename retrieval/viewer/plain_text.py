@@ -30,10 +30,7 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """A writer of escaped ranges of ``text`` between elements, with the passage marked.
-
-    ``parts`` is HTML. The first mark has the id ``passage``.
-    """
+    """A writer of escaped ranges of ``text`` between elements; the first mark has the id ``passage``."""
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
         self.text = text
@@ -68,9 +65,9 @@ class HtmlWriter:
 
 
 def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
-    """Write numbered lines, in parts of 200. Line n has the id ``Ln``; ``line_label`` is for screen readers.
+    """Write numbered lines, in parts of 200.
 
-    A line includes its end, so the words of all parts are the text.
+    Line n has the id ``Ln``; ``line_label`` is for screen readers. A line includes its end.
     """
     position = 0
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
@@ -96,7 +93,7 @@ def write_text(
     within: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """Write the text, or its part ``within`` a range, in pieces of a few screens that end at line ends.
+    """Write the text, or its part ``within`` a range, in pieces of a few screens.
 
     Pages have the id ``page-NUMBER``, headings ``section-OFFSET``.
     """
@@ -137,7 +134,7 @@ def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
 
 
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
-    """Return the passage in two query parameters, without white space at its ends; None if it has no words."""
+    """Return the passage in two query parameters; None if it has no words."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
     # The page scrolls to the first character, so it must be visible.
@@ -146,10 +143,10 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
-    """Replace line ends inside paragraphs by spaces. The length and all offsets stay.
+    """Replace line ends inside paragraphs by spaces; all offsets stay.
 
-    A line end is inside a paragraph if its line is nearly as long as the document's longest lines, and the next line is
-    neither empty nor the beginning of a heading or list entry.
+    A line end is inside a paragraph if its line is nearly as long as the longest lines, and no empty line, heading or
+    list entry follows.
     """
     lines = text.split("\n")
     lengths = sorted(len(line) for line in lines if line.strip())

@@ -1,4 +1,4 @@
-"""Views of documents with their cited passages, of original files, and of the library of readable documents."""
+"""Views of documents with cited passages, of original files, and of the library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DOCUMENTS_A_PAGE = 50
 _BUSY_SECONDS = 5
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+")
 _BLOCK_BYTES = 256 * 2**10
-# The browser's PDF viewer makes a page around the file. The policy allows only styles and the file on it.
+# The policy of the browser's PDF viewer allows only styles and the file.
 _VIEWER_POLICY = (
     "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -58,8 +58,6 @@ def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
 
 
 def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return a view that visitors must sign in for, if the site requires it."""
-
     @require_GET
     @never_cache
     @wraps(view)
@@ -71,7 +69,6 @@ def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRes
 
 @_for_readers
 def library(request: HttpRequest) -> HttpResponseBase:
-    """Show the readable documents in service; ``?collection=`` and ``?q=`` filter them."""
     collections = Collection.objects.readable_by(request.user).in_service()
     documents = Document.objects.readable_by(request.user).filter(collection__in=collections, text__isnull=False)
     counts = dict(documents.order_by().values_list("collection").annotate(Count("pk")))
@@ -113,7 +110,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
-    """Show a table of the document, by its position from 0; the query filters and sorts its rows."""
+    """Show a table of the document, by its position from 0."""
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
     context = {"document": found, "came_from": _find_page_before(request), **table_context(asked, request.GET)}
@@ -158,11 +155,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         data = pdf_pages.load_kept_picture(number, page_pictures(), found.content_hash)
         if data is None:
             source = file_of(found)
-            # Requests that wait release their connection, because others need the pool.
+            # Other requests need the connections of waiting ones.
             give_connections_back()
             data = pdf_pages.draw_picture(source, number, page_pictures(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # The address changes with the file; a user who loses the right to read sees the picture for at most an hour.
+        # A user who loses the right to read sees the picture for at most an hour.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -197,7 +194,10 @@ def _get_document(request: HttpRequest, document_id: int) -> Document:
 
 
 def download(request: HttpRequest, document: Document) -> HttpResponseBase:
-    """Send the file to be saved, never shown, because its content is untrusted. Raises: Http404 if it is missing."""
+    """Send the file to be saved, never shown, because its content is untrusted.
+
+    Raises: Http404 if it is missing.
+    """
     media_type = document.media_type if _MEDIA_TYPE.fullmatch(document.media_type) else "application/octet-stream"
     return _send_file(request, document, _open_file(document), media_type, as_attachment=True)
 

@@ -1,5 +1,3 @@
-"""The page of a table, on which readers filter and sort its rows."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +20,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a column: its name, its filter as typed, and the address that sorts by it."""
+    """A column's name, its typed filter, and the address that sorts by it."""
 
     name: str
     field: str

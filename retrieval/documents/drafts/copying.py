@@ -1,7 +1,4 @@
-"""Copy documents to another collection: files, passages, questions and vectors.
-
-No document is read or embedded again, and no row passes through Python.
-"""
+"""Copy documents to another collection, without reading or embedding them again."""
 
 from __future__ import annotations
 
@@ -26,15 +23,15 @@ from retrieval.tables.stored_tables import copy_tables
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN]
 _COPIED_TEXT = ("content_hash", "recipe", "text", "pages", "sections", "recognised", "instructions")
-# Pairs of a copied document (other) and its copy (own).
+# A copied document (other) and its copy (own).
 _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
     """Make the documents of the same sources in ``collection`` equal to ``documents``, in one transaction.
 
-    They keep their ids, and passages that both have keep theirs, so that citations stay valid. Unread documents are
-    read there too. All ``documents`` are of one collection, which has the same language as this one.
+    Documents and passages that both have keep their ids, so that citations stay valid. Unread documents are read there
+    too. All ``documents`` are of one collection, in the same language.
     """
     if not documents:
         return
@@ -113,8 +110,8 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
     """Give each document the chunks of its counterpart, with vectors of every embedder.
 
-    If both documents have the same index fingerprint, a chunk that is equal in both, questions included, keeps its id
-    and moves to its new place. Must run before the texts are copied, because those contain the fingerprints.
+    If the index fingerprints are equal, a chunk that is equal in both keeps its id. Must run before the texts are
+    copied, because those contain the fingerprints.
     """
     statistics = lock_statistics(collection.pk)
     # Each chunk is used once.
@@ -186,10 +183,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 def _insert_others(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
-    """Copy the chunks that have no counterpart in ``kept``; return the id and the length of each copy.
-
-    A collection without chunks takes over the other's term-weight parameters.
-    """
+    """Copy the chunks that have no counterpart in ``kept``; return the id and the length of each copy."""
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting

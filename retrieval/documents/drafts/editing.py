@@ -14,7 +14,6 @@ from retrieval.models import Collection, Draft
 
 
 def draft_of(working_copy: Collection) -> Draft | None:
-    """Return the draft of this working copy; None for another collection."""
     return Draft.objects.filter(working_copy=working_copy).first()
 
 
@@ -39,10 +38,10 @@ def reason_not_to_change(collection: Collection) -> str:
 def changing(*collection_ids: int) -> Iterator[None]:
     """Run a transaction in which the collections' documents may be changed; no draft begins or is published meanwhile.
 
-    Raises: DocumentRejected, before anything is done, if documents of one collection may not be changed.
+    Raises: DocumentRejected, before anything is done.
     """
     with transaction.atomic():
-        # Rows are locked in one order, which avoids deadlocks between changes of several collections.
+        # One order of locks avoids deadlocks between changes of several collections.
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)
         for collection in rows.order_by("pk"):
             if reason := reason_not_to_change(collection):

@@ -1,7 +1,6 @@
 """Change documents in a draft: a working copy of their collection, which is published as a whole or not at all.
 
-A collection with an open draft, or with a gate on its documents, changes only by publishing a draft. A worker does long
-work step by step, with its progress in the database.
+A collection with an open draft, or with a gate on its documents, changes only by publishing a draft.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class DraftRefused(RagsiteError):
 def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
     """Create a draft of the collection, which a worker fills with its documents.
 
-    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents still to be read,
-    which the draft would have to read once more.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents still to be read.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -74,11 +72,9 @@ def begin(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = 
 def publish(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication: a worker replaces the collection's documents in one transaction.
 
-    If gates object, ``override`` must give the reason to publish anyway, which is recorded with the objections. A
-    change between the permission and the publication cancels the permission.
-
-    Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being read;
-    PublicationRefused if a gate objects.
+    If gates object, ``override`` must give the reason, which is recorded. A change before the publication cancels the
+    permission. Raises: DraftRefused if the draft is not open, has no change, or has documents that are still being
+    read; PublicationRefused if a gate objects.
     """
     with transaction.atomic():
         draft = _lock(draft, Draft.Status.OPEN)
@@ -127,10 +123,9 @@ def discard(draft: Draft) -> Draft:
 
 
 def resume(draft_id: int) -> Draft | None:
-    """Continue the draft's work up to the next step that needs an admin; return the draft.
+    """Continue the draft's work up to the next step that needs an admin; None if there is no work for this worker.
 
-    Returns None if there is no work, or another worker does it. An error is recorded in the row: copying and clearing
-    are retried, a failed publication is returned to the admin.
+    An error is recorded in the row: copying and clearing are retried, a failed publication is returned to the admin.
     """
     draft = _lease(draft_id)
     if draft is None:
@@ -169,7 +164,7 @@ def _step(leased: Draft) -> bool:
         else:
             more = _clear_next(draft, draft.working_copy)
         if not more:
-            # The lease ends in the transaction of the last step, so that an admin can act at once.
+            # The lease ends with the last step, so that an admin can act at once.
             draft.write(lease=None, retry_at=None)
         return more
 
@@ -189,10 +184,10 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
-    """Replace the collection's documents by the working copy's, unless something changed since the permission."""
+    """Replace the collection's documents unless something changed since the permission."""
     collection = draft.collection
     list(collections_of(draft).select_for_update(no_key=True).order_by("pk"))
-    # Documents are locked before statistics, as in ingestion, which avoids deadlocks.
+    # As in ingestion, documents are locked before statistics, to avoid deadlocks.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
@@ -215,7 +210,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
-        # No reader sees this collection, and all its words go, so their counts need no updates one by one.
+        # No reader sees this collection, so its counts need no updates.
         statistics = lock_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
@@ -230,7 +225,7 @@ def _clear_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
-    """Return the draft, locked and refreshed. Raises: DraftRefused if its status is none of these."""
+    """Return the draft, locked and refreshed."""
     draft = Draft.objects.select_for_update(of=("self",), no_key=True).select_related("collection").get(pk=draft.pk)
     if draft.status not in statuses:
         raise DraftRefused(_t("%(draft)s is %(status)s.") % {"draft": draft, "status": draft.get_status_display()})
@@ -239,7 +234,7 @@ def _lock(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The sorted sources of documents that differ between a working copy and its collection."""
+    """The sorted sources that differ between a working copy and its collection."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -250,7 +245,7 @@ class Changes:
 
 
 def changes_of(draft: Draft) -> Changes:
-    """Return the differences between the working copy and the collection; empty once the copy is removed."""
+    """Return the differences from the collection; empty once the working copy is removed."""
     if draft.working_copy_id is None:
         return Changes()
     now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
@@ -272,7 +267,7 @@ def versions_of(draft: Draft) -> list[int]:
 
 
 def _hash_contents(collection_id: int) -> dict[str, str]:
-    """Return for each source a hash of everything that determines what readers find in its document."""
+    """Return for each source a hash of everything that readers find in its document."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

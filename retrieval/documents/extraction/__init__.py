@@ -36,13 +36,9 @@ def extract(
     """Return the text and the structure of ``data``.
 
     ``filename`` decides between text formats; binary formats are detected by content. ``recognised`` contains the
-    pages, by number, whose text OCR read. Other scanned pages are listed in ``unread_pages``, and the text may be
-    empty.
-
-    Parsers run in this process without limits of time and memory: use
-    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files.
-
-    Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
+    pages, by number, whose text OCR read; other scanned pages are listed in ``unread_pages``. Parsers run in this
+    process without limits of time and memory: use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`
+    for untrusted files. Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:
@@ -76,7 +72,7 @@ def _parse(
     detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> ExtractedText:
     module, _, function = detected.extractor.partition(":")
-    # Parsers load slowly, so each is imported at its first use.
+    # Parsers load slowly.
     parser = getattr(importlib.import_module(module), function)
     more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:

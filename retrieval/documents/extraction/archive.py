@@ -32,8 +32,8 @@ def check_archive(
 ) -> None:
     """Check that an archive is safe to parse.
 
-    Raises: DocumentRejected if it unpacks to too much (by its directory or in fact), is encrypted, or if its XML
-    contains the declaration ``refused``.
+    Raises: DocumentRejected if it unpacks to too much, is encrypted, or if its XML contains the declaration
+    ``refused``.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -81,7 +81,7 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root of an XML file, with HTML's named characters expanded: XHTML declares them in an external DTD."""
+    """Return the root of an XML file; XHTML declares HTML's named characters in an external DTD."""
     encoding = encoding_of_xml(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
@@ -174,7 +174,7 @@ _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 
 
 def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
-    """Return the file names of an archive. Entries without the UTF-8 flag are UTF-8 or in an unnamed code page."""
+    """Return the file names; without the UTF-8 flag, they are UTF-8 or in an unnamed code page."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
         _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
@@ -188,10 +188,9 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 
 
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
-    """Return the UTF-8 name in an entry's extra field (Info-ZIP 0x7075); empty if it has none."""
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The checksum is over the code-page name. It differs if an entry was renamed later.
+        # The checksum of the code-page name differs if an entry was renamed later.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]

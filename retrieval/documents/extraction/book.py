@@ -56,7 +56,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def _list_chapters(package: etree._Element, package_path: str) -> Iterator[str]:
-    """Yield the paths of the spine's documents, without the table of contents, which repeats the headings."""
+    """Yield the chapters' paths, without the table of contents, which repeats the headings."""
     items = {
         item.get("id"): item
         for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
@@ -92,18 +92,18 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The order is reversed so that a document's first entry wins in a dict: it names the whole document.
+        # A document's first entry names the whole document, so it must win in a dict.
         yield from reversed([(_resolve(path, href), " ".join(canonical(words).split())) for href, words in entries])
 
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # XML comes first: HTML would read an empty <title/> as the start of a title that contains the whole page.
+        # HTML would read an empty <title/> as the start of a title that contains the whole page.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):
             name = etree.QName(element).localname
-            # Asides and footers belong to the book, not to a site.
+            # Asides and footers belong to the book.
             element.tag = "div" if name in ("aside", "footer") else name
     except etree.XMLSyntaxError:
         name = posixpath.basename(path)

@@ -1,4 +1,4 @@
-"""Convert calendars and invitations (iCalendar, vCalendar) to lines: time, place and people of each entry."""
+"""Convert calendars and invitations (iCalendar, vCalendar) to lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ _ESCAPE = re.compile(r"\\([\\;,nN])")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:\d\d)?(Z?))?")
 _DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:\d{1,5}S)?)?")
 _ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL", "VFREEBUSY"))
-# These values are written unchanged.
 _WORDS = {"LOCATION": "Where", "CATEGORIES": "Categories", "RESOURCES": "Resources", "CONTACT": "Contact"}
 _WORDS |= {"URL": "Link", "CONFERENCE": "Link", "COMMENT": "Comment", "PERCENT-COMPLETE": "Percent complete"}
 _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
@@ -152,7 +151,6 @@ def _describe_time(first: dict[str, _Property]) -> str:
 
 
 def _write_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
-    """Return the time from ``value`` to ``end_value``, which may be a duration or empty."""
     start, end, has_time = _read_moment(value), _read_moment(end_value), "T" in value
     if start is not None and (found := _DURATION.fullmatch(end_value)):
         weeks, days, hours, minutes = (int(part or 0) for part in found.groups())

@@ -1,4 +1,4 @@
-"""Find the header rows of a table of cells and write the table, for sheets and delimited text. PURE."""
+"""Find the header rows of a table of cells and write the table. PURE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.tables.table_reading import read_date
 from retrieval.text.extracted import MAX_TITLE_CHARS
 
-# Number of rows in which the header is searched.
+# Rows in which the header is searched.
 HEAD = 50
 _MOST_COLUMNS = 1_000
 _LONGEST_NAME = 80
@@ -30,8 +30,6 @@ _SENTENCE = re.compile(r"\S.*[.?!]", re.S)
 
 
 class Cell(NamedTuple):
-    """Text of a cell; ``is_value`` is false for words."""
-
     text: str
     is_value: bool
 
@@ -61,7 +59,7 @@ class CellTable(NamedTuple):
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
-    """Return the table of the rows. ``head`` is the first rows, at most ``HEAD``, all of the same width."""
+    """Return the table of the rows; ``head`` is the first rows, at most ``HEAD``, of the same width."""
     first, last = _find_names(head, list(spans))
     # Two spaces replace a comma that split a sentence into cells.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
@@ -118,10 +116,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
 
 
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the indices of the first header row and of the first row below the header; equal if there is no header.
-
-    Rows above are titles.
-    """
+    """Return the indices of the first header row and of the first row below the header; equal without a header."""
     width = len(head[0])
     if width == 1:
         return 0, 0
@@ -211,7 +206,6 @@ def _widen(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -
 
 
 def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
-    """Return whether the row continues the header: below merged names, or above columns of values."""
     above, row, below = head[at - 1], head[at], head[at + 1 :]
     if not any(cell.text for cell in row) or not _are_names(head, at):
         return False
@@ -227,7 +221,7 @@ def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Na
 
 
 def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
-    """Return a unique name for each column; names over several columns precede the names below them."""
+    """Return a unique name for each column; names over several columns come first."""
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):
         texts = [cell.text for cell in row]

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 
-# Chinese and Japanese have no spaces between words, so each character counts as a word.
+# Chinese and Japanese have no spaces, so each character counts as a word.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SIGNS}]|(?:(?![{_SIGNS}])[^\W_])+")
 # Soft hyphens, combining marks and direction marks are not compared.
@@ -20,8 +20,8 @@ _MOST_SEARCHED = 2_000_000_000
 def lost_words(expected: str, text: str) -> list[str]:
     """Return the words of ``expected`` that ``text`` lacks, in order, as often as they are lacking.
 
-    Letters and digits are compared after NFKC and without case; a hyphen splits words; order is ignored. A word that
-    only one text joins, splits or breaks at a line end is not lost.
+    Letters and digits are compared after NFKC and without case. A word that only one text joins, splits or breaks at a
+    line end is not lost.
     """
     words, found = _split_words(expected), _split_words(text)
     missing = Counter(map(str.casefold, words))
@@ -46,14 +46,13 @@ def _pick_last(words: list[str], lost: Counter[str]) -> list[str]:
 
 
 def _drop_joined(missing: Counter[str], left: Counter[str], words: list[str], found: list[str]) -> Counter[str]:
-    """Return ``missing`` without words that ``left`` contains, or that both texts contain equally often."""
     rest = "".join(word.casefold() if left[word.casefold()] else " " for word in found)
     squeezed, whole = ("".join(each).casefold() for each in (words, found))
     if squeezed == whole:
         return Counter()
     budget = _MOST_SEARCHED
     lost: Counter[str] = Counter()
-    # Long words come first, so that a short word inside them does not cut them.
+    # A short word must not cut a long one that contains it.
     for word in sorted(missing, key=len, reverse=True):
         pieces = rest.split(word, missing[word]) if budget > 0 else [rest]
         rest = " ".join(pieces)

@@ -1,6 +1,6 @@
 """Find words of an Office file, OpenDocument file or EPUB that the extracted text lacks. PURE.
 
-All visible parts are read without following the structure, so words of elements that no reader handles are found too.
+All visible parts are read without following the structure, to find words of elements that no reader handles.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# Visible parts and the kind of their words. Sheets are compared by their reader: a stored number differs from the shown
-# one.
+# Sheets are compared by their reader: a stored number differs from the shown one.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
@@ -40,7 +39,7 @@ _COUNTED = frozenset({"charts", "diagrams"})
 _BLOCKS = frozenset(
     "e sub sup num den p h tr td th li pt title div br tab s line-break cell".split()  # noqa: SIM905
 )
-# Elements with invisible or repeated words: field codes, deleted text, tables of contents.
+# Invisible or repeated words: field codes, deleted text, tables of contents.
 _UNSEEN = frozenset(
     """
     instrText delText del moveFrom Fallback tracked-changes table-of-content alphabetical-index script style head nav
@@ -57,8 +56,7 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
     """Return the content that the file has and the text lacks, by kind.
 
-    Words are compared as multisets. Charts and diagrams are counted as units, all else in words; the first words are
-    named.
+    Charts and diagrams are counted as units, all else in words; the first words are named.
     """
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
@@ -119,7 +117,6 @@ def _is_mostly_lost(words: str, text: str) -> bool:
 
 
 def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the pieces of text by kind: words, hidden, struck."""
     found: dict[str, list[str]] = defaultdict(list)
     unseen = hiding or _find_unseen_styles(root)
     if root.get("show") in ("0", "false"):
@@ -157,7 +154,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
 
 def _is_furniture(element: etree._Element, local: str) -> bool:
     """Return whether this is a slide number, a date or a contents entry, which readers skip on purpose."""
-    # The links of a book's table of contents repeat its headings.
+    # A book's table of contents repeats its headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
     if local == "frame":

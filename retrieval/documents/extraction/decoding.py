@@ -25,8 +25,8 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# PostgreSQL rejects NUL, and viewers other control characters; soft hyphens and zero-width spaces split words for a
-# search; direction overrides and tag characters show a reader other text than a model receives.
+# PostgreSQL rejects NUL; soft hyphens and zero-width spaces split words for a search; direction overrides and tag
+# characters show a reader other text than a model receives.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -44,9 +44,7 @@ def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -
 
     The order is: byte order mark, UTF-16 by its zero bytes, the encoding of ``label``, an HTML file's declared
     encoding, UTF-8, UTF-8 with a few damaged bytes (as U+FFFD), and a guess from the bytes. A single-byte ``label``
-    yields to valid UTF-8, whose bytes make no words in that encoding.
-
-    Raises: DocumentRejected if the bytes are binary data.
+    yields to valid UTF-8. Raises: DocumentRejected if the bytes are binary data.
     """
     text = _decode(data, codec_of(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
@@ -93,7 +91,7 @@ def _find_declared_charset(data: bytes) -> str:
 
 
 def _detect_utf16(data: bytes) -> str:
-    """Detect UTF-16 without a byte order mark: nearly every other byte of Western text is zero."""
+    """Detect UTF-16 without a byte order mark: nearly every other byte is zero."""
     sample = data[:_SAMPLE_BYTES]
     half = max(1, len(sample) // 2)
     if sample[1::2].count(0) > 0.4 * half:

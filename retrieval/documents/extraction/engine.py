@@ -1,7 +1,6 @@
 """Convert markup and older office formats with the engine xberg, whose HTML is read like a web page.
 
-Only this module imports the engine, so it can be replaced. It receives bytes without an address, and runs without
-cache, models, OCR and extra threads. ADR 25 has the trials.
+Only this module imports the engine. It runs without cache, models, OCR and extra threads. ADR 25 has the trials.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, plain_title
 
-# These texts may be in any encoding; the engine expects UTF-8.
+# The engine expects UTF-8.
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
-# Rewrites of constructs that the engine overlooks. A first group is kept unchanged.
+# Rewrites of constructs that the engine overlooks; a first group is kept unchanged.
 _PLAINER = {
     LATEX: (
         # LaTeX: comments outside code; fixed-width spaces and ties; fractions.
@@ -53,7 +52,7 @@ _COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
 _RTF_PLAINER = (
     (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),
     (_RTF_COMMENT, r"{\\*\\unread"),
-    # A list number moves behind its paragraph's controls. U+2060 keeps the engine from removing it.
+    # A list number moves behind its paragraph's controls; U+2060 keeps it in the text.
     (
         re.compile(
             rf"\{{(?:\\\*)?\\(?:listtext|pntext)(?![a-z]){_RTF_CONTROLS} ?(\(?[\w.]{{1,12}}+[.)]?)\\tab ?\}}"
@@ -156,7 +155,6 @@ def _prepare_rich_text(source: str, filename: str) -> bytes:
 
 
 def _take_title_line(root: Any) -> str:
-    """Remove the line "title: …" that the engine adds, and return the title."""
     for label in root.xpath("//p/strong[1][not(preceding-sibling::*)]")[:5]:
         if (label.text or "").casefold() == "title" and (label.tail or "").startswith(":"):
             label.getparent().getparent().remove(label.getparent())

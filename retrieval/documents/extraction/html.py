@@ -20,14 +20,13 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, l
 # Minimum share of the page's unlinked letters in the main element; higher for an article, since a page may have
 # several.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# Minimum count, and share of all words, from which words outside the main element are reported.
+# Words outside the main element are reported from this count and share on.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of small parts that belong to the site, link elsewhere or number code lines; the second group counts only
-# for parts that are mostly links.
+# Class names of small parts that belong to the site; the second group counts only for parts that are mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -39,14 +38,14 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A notice that a script is needed is shorter, as is a picture's replacement text.
+# A notice that a script is needed is shorter.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
 # Length of "Previous:" and a bracket.
 _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
-# DocBook's classes of boxes that it lays out as tables.
+# DocBook lays out these boxes as tables.
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
 # A table around a table is layout if a cell has more letters than this.
 _LONGEST_CELL = 300
@@ -91,7 +90,10 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def read_page(source: str, filename: str) -> ExtractedText:
-    """Return the page's text. Raises: DocumentRejected for a page without elements, and for a page of links alone."""
+    """Return the page's text.
+
+    Raises: DocumentRejected for a page without elements, or of links alone.
+    """
     root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
@@ -108,7 +110,6 @@ def convert_html(root: etree._Element) -> str:
 
 
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
-    """Return the main part of the page as canonical Markdown, and the counts of left-out words."""
     _write_frames(root)
     unread = _drop_unseen(root)
     _tidy(root)
@@ -151,7 +152,6 @@ def _write_frames(root: etree._Element) -> None:
 
 
 def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
-    """Remove invisible elements and navigation; return the removed texts by kind."""
     tabs = _find_tabs(root)
     opened = find_opened(root)
     _name_panels(root, tabs)
@@ -229,7 +229,6 @@ def _read_own_text(element: etree._Element) -> str:
 
 
 def _find_tabs(root: etree._Element) -> list[etree._Element]:
-    """Return the tabs of the page, and link each tab to its panel if only their order does."""
     for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
         tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
         for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):
@@ -241,7 +240,6 @@ def _find_tabs(root: etree._Element) -> list[etree._Element]:
 
 
 def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
-    """Give each tab panel its tab's name as a heading."""
     panels: dict[str, etree._Element] = {}
     for key in ("id", "aria-labelledby"):
         panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
@@ -256,9 +254,9 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 
 
 def _drop_contents(root: etree._Element) -> None:
-    """Remove tables of contents: lists of links to headings or to anchors in other pages.
+    """Remove tables of contents, which repeat words of all sections.
 
-    They repeat words of all sections and answer no question. Before the first heading, any list of links is a menu.
+    Before the first heading, any list of links is a menu.
     """
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
@@ -289,7 +287,7 @@ def _drop_contents(root: etree._Element) -> None:
 
 
 def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
-    """Return the letters and the linked letters of each element. Parents must precede children in ``elements``."""
+    """Return the letters and the linked letters of each element; parents must precede children."""
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     for element in reversed(elements):
@@ -304,7 +302,6 @@ def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int],
 
 
 def _find_heading_places(root: etree._Element) -> set[str]:
-    """Return the ids and names at headings: of the heading, its content, and the sections that it begins."""
     places: set[str] = set()
     for heading in root.iter(*HEADINGS):
         near = [*heading.iter(etree.Element)]
@@ -349,10 +346,7 @@ def _tidy(root: etree._Element) -> None:
 
 
 def _write_pictures(root: etree._Element) -> None:
-    """Write the text of pictures that replace words: in a cell, in a sentence, for a formula.
-
-    Ruby readings follow their characters in parentheses.
-    """
+    """Write the text of pictures that replace words; Ruby readings follow in parentheses."""
     silent = {cell for cell in root.iter("td", "th", "dt", "dd") if not text_of(cell)}
     for picture in list(root.iter("img", "svg", "i", "span")):
         words = " ".join((picture.get("alt") or picture.get("aria-label") or "").split())
@@ -370,7 +364,6 @@ def _write_pictures(root: etree._Element) -> None:
 
 
 def _write_fields(root: etree._Element) -> None:
-    """Replace form fields by what they show: values, options, ticks; and drawings by their words."""
     for field in list(root.iter("input", "select", "textarea", "svg")):
         kind = (field.get("type") or "text").lower()
         words = text_of(field)
@@ -422,7 +415,7 @@ def _bracket(words: str) -> str:
 
 
 def _write_marks(root: etree._Element) -> None:
-    """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, ``1/2``, but ``H2O``."""
+    """Write raised and lowered marks so that they join no number: ``10^6``, ``$320 [1]``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _read_text_before(mark)
         last = before[-1:]
@@ -449,7 +442,6 @@ def _write_marks(root: etree._Element) -> None:
 
 
 def _read_text_before(element: etree._Element) -> str:
-    """Return the text directly before an element within its sentence."""
     before = element.getprevious()
     while before is not None:
         if before.tail:
@@ -464,10 +456,7 @@ def _read_text_before(element: etree._Element) -> str:
 
 
 def _open_boxes(root: etree._Element) -> None:
-    """Turn layout tables (around other tables, or of one column) into blocks of text.
-
-    A small table in a cell of a table becomes words of that cell.
-    """
+    """Turn layout tables (around other tables, or of one column) into blocks of text."""
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()
@@ -497,7 +486,6 @@ def _list_rows(table: etree._Element) -> list[etree._Element]:
 
 
 def _write_definitions(root: etree._Element) -> None:
-    """Turn each list of definitions into items "term: definition", or into paragraphs if a definition is long."""
     for definitions in list(root.iter("dl")):
         for group in definitions.findall("div"):
             _unwrap(group)
@@ -539,7 +527,6 @@ def _end_with_colon(element: etree._Element) -> None:
 
 
 def _spread_tables(root: etree._Element) -> None:
-    """Replace each table with merged cells by a table without, each cell in its column."""
     for table in list(root.iter("table")):
         cells = [[cell for cell in row if cell.tag in ("td", "th")] for row in _list_rows(table)]
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
@@ -680,13 +667,11 @@ def _write_words(text: str | None, parts: list[str]) -> None:
 
 
 def _add(parts: list[str], words: str) -> None:
-    """Add ``words`` unless empty, so that the last part has a last character."""
     if words:
         parts.append(words)
 
 
 def _flatten(element: etree._Element) -> str:
-    """Return the text of an element on one line, with a space between blocks and none within a word."""
     parts: list[str] = []
     for event, each in etree.iterwalk(element, events=("start", "end")):
         edge = " " if each is not element and (each.tag in _BLOCKS or each.tag == "br") else ""

@@ -1,4 +1,4 @@
-"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox); attachments become documents of their own."""
+"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox); attachments become documents."""
 
 from __future__ import annotations
 
@@ -42,21 +42,20 @@ from retrieval.text.encodings import codec_of, with_known_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, plain_title
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
-# Markdown would read these lines as heading rules, and this indentation as code.
+# Markdown would read these lines as heading rules or code.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"https?://\S+|\bcid:\S+|<[^<>\s]+>")
 _SHOWN_PART = re.compile(r"\bcid:([^\s\"'<>()]{1,300})", re.I)
-# PGP headers are removed, and so are keys, signatures and encrypted blocks.
 _PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\n)*", re.M)
 _PGP_BLOCK = re.compile(
     r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
 )
 # An attachment name without the required quotes.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# The line before each message has a sender and time, unlike a sentence that begins with "From".
+# The line before each message has a sender and time.
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
@@ -82,7 +81,7 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 # A plain part this short that mentions HTML or a browser only refers to the other part.
 _LONGEST_STUB = 60
 _STUB = re.compile(r"html|browser|webvers|web version|online vers|view (?:it |this )?online|mime format", re.I)
-# Forms of one mail differ in a few words. If they differ in more, each has content that the other lacks.
+# Above this difference, each form of a mail has content that the other lacks.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -149,7 +148,7 @@ def _write_mail(
 
 
 class _MailReader:
-    """Collector of a mail's words, as Markdown in the order of its parts, and of its attachments."""
+    """Collector of a mail's words, as Markdown, and of its attachments."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -161,7 +160,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Note parts that the mail's pages show, such as signature logos: they are no documents."""
+        """Note parts that pages show, such as signature logos: they are no documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -202,7 +201,7 @@ class _MailReader:
             self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
 
     def _add(self, text: str, sub: str = "plain") -> None:
-        """Add the words of a part. Some pages are sent as plain text, so pages are also detected by content."""
+        """Add the words of a part; pages sent as plain text are detected by content."""
         if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
@@ -229,7 +228,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Read the fullest form of the mail, or two forms that differ; read invitations as well."""
+        """Read the fullest form of the mail, or two forms that differ."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -267,7 +266,7 @@ class _MailReader:
             self._add("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
     def _read_calendar(self, part: Any, name: str) -> None:
-        """Read an invitation. Most come twice, as a part and as an attachment."""
+        """Read an invitation, which mostly comes twice."""
         data = cast(bytes, part.get_payload(decode=True) or b"")
         try:
             events = extract_calendar(data, self._filename, "", self._limits)
@@ -334,7 +333,6 @@ class _MailReader:
 
 
 def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
-    """Return the form with nearly all words of the other, or both, and the number of words lost."""
     first, second = _collect_words(plain), _collect_words(rich)
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
@@ -410,7 +408,7 @@ _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """A message in a message, whose properties have a shorter header than in a file."""
+    """A message in a message, with a shorter header of properties."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
@@ -446,7 +444,6 @@ def _find_header(message: Any, name: str) -> str:
 
 
 def _decode(value: str) -> str:
-    """Decode a header written in ASCII, such as =?GBK?B?...?=."""
     try:
         return str(make_header(decode_header(with_known_encodings(value)))) if "=?" in value else value
     except (MessageError, LookupError, ValueError):

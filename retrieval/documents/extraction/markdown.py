@@ -32,7 +32,6 @@ def extract_markdown(data: bytes, filename: str, media_type: str, limits: Extrac
 
 
 def with_structure(text: str, title: str = "", media_type: str = "") -> ExtractedText:
-    """Return Markdown ``text`` with its structure; an empty ``title`` is taken from the headings."""
     sections, protected = parse_structure(text)
     return ExtractedText(text, media_type, title or find_title(sections), sections, protected=protected)
 
@@ -40,7 +39,7 @@ def with_structure(text: str, title: str = "", media_type: str = "") -> Extracte
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
     """Return the top-level ``key: value`` lines of YAML or TOML front matter, and the offset of the body.
 
-    Nested values, lists and multi-line strings are left out: they would need a YAML parser and are not used.
+    Nested values, lists and multi-line strings are left out.
     """
     match = _FRONT_MATTER.match(text)
     if not match or not (match[2] or "").strip():

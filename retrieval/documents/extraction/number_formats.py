@@ -1,7 +1,7 @@
 """Format cell values as spreadsheet programs show them. PURE.
 
-Locale-dependent output has one form: a decimal point, no thousands separator, days as YYYY-MM-DD. Negative numbers get
-a minus even if the program shows brackets or red, and zero is a digit even if the program shows a dash.
+The output does not depend on the locale: a decimal point, no thousands separator, days as YYYY-MM-DD. Negative numbers
+get a minus even if the program shows brackets or red, and zero is a digit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-# A token is quoted or escaped text; a space; a colour, condition or currency; a sign for a part of the value; or any
-# other character, which is shown.
+# A token is quoted or escaped text; a space; a colour, condition or currency; a sign for a part of the value; or
+# another character.
 _TOKEN = re.compile(
     r'"([^"]*)"|\\(.)|([_*].)|\[([^\]]*)\]'
     r"|(General|AM/PM|A/P|E[+-]|y+|e+(?![+-])|m+|d+|h+|s+(?:\.0+)?|[0#?@%.,/;])|(.)",
@@ -39,10 +39,7 @@ _CONTEXT = Context(prec=400)
 
 
 class _Token(NamedTuple):
-    """A token of a format.
-
-    ``kind`` is "sign" for a part of the value, "elapsed" for a time that may exceed 24 hours, or "words".
-    """
+    """A token of a format; ``kind`` "elapsed" is a time that may exceed 24 hours."""
 
     kind: str
     words: str
@@ -90,7 +87,7 @@ def show_value(value: object, number_format: str = "") -> str:
 
 
 def show_number(value: float) -> str:
-    """Return a number without a format, with at most fifteen digits, as spreadsheets store it."""
+    """Return a number with at most fifteen digits, as spreadsheets store it."""
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
         return str(int(value))
     words = f"{value:.15g}"
@@ -133,13 +130,12 @@ def _choose(sections: Sequence[_Section], value: float) -> int:
 
 
 def _show_number(value: float, tokens: Sequence[_Token]) -> str:
-    """Return the formatted ``value``, which is not negative."""
     if not any(token.kind == "sign" and token.words in "0#?" for token in tokens):
         usual = ("general", "@")
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Each text token is one private-use character, except digits, which may be part of a fraction.
+    # Text tokens are private-use characters, except digits, which may be part of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)
@@ -209,7 +205,7 @@ def _show_whole(digits: str, pattern: str) -> str:
 
 
 def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> str:
-    """Return a day, a time or a duration in the format; a date with month and year as ISO 8601."""
+    """Return a day, a time or a duration; a date with month and year as ISO 8601."""
     if isinstance(value, time):
         value = datetime.combine(_DAY_ZERO, value.replace(tzinfo=None))
     if isinstance(value, date):

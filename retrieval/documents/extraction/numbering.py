@@ -1,4 +1,4 @@
-"""Compute the numbers that Word shows before headings, clauses and steps; no paragraph's text has them. PURE."""
+"""Compute the numbers that Word shows before headings, clauses and steps. PURE."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ _ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
 class Numbering:
-    """Counter of a document's numbered paragraphs.
+    """Counter of a document's numbered paragraphs, called once for each in order.
 
-    Call :meth:`count` once for each paragraph in order. Source: ECMA-376 part 1, 17.9.
+    Source: ECMA-376 part 1, 17.9.
     """
 
     def __init__(self, root: Any, styles: Any) -> None:
-        """Read the numbering part ``root`` and the ``styles``; both may be None."""
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
         self._own: dict[str, dict[int, Any]] = {}
@@ -71,7 +70,6 @@ class Numbering:
                 self._own.setdefault(num_id, {})[at] = level
 
     def _find_style_place(self, style_id: str, by_id: dict[str, Any]) -> tuple[str, int] | None:
-        """Return list and level of a style, its own or inherited."""
         wanted, seen = style_id, set()
         while style_id in by_id and style_id not in seen:
             seen.add(style_id)
@@ -91,7 +89,7 @@ class Numbering:
         return None
 
     def place_of(self, paragraph: Any) -> tuple[str, int] | None:
-        """Return the paragraph's list and level, from 0; None if it is in no list."""
+        """Return the paragraph's list and level, from 0; None outside lists."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
         by_style = self._styles.get(_read_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
         if properties is None:
@@ -101,7 +99,7 @@ class Numbering:
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the paragraph's level and its number as Word shows it, empty for a bullet; None outside lists."""
+        """Return the paragraph's level and its number, empty for a bullet; None outside lists."""
         place = self.place_of(paragraph)
         if place is None:
             return None

@@ -1,4 +1,4 @@
-"""Shared parts of Word and PowerPoint files: format variants, charts, diagrams, equations, raised marks. PURE."""
+"""Read content that Word and PowerPoint files share: charts, diagrams, equations, raised marks. PURE."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customPropertie
 
 
 def as_usual(data: bytes) -> bytes:
-    """Return the package with the content types of a plain document and the transitional namespaces."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
         plain = _VARIANT.sub(
@@ -86,7 +85,7 @@ def name(prefixed: str) -> str:
 
 
 def choose_alternatives(root: Element) -> None:
-    """Replace each alternative by its first choice; the fallback repeats it for older programs."""
+    """Replace each alternative by its first choice, because the fallback repeats it."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
         # An emoji is a code in the choice and a letter in the fallback.
@@ -126,7 +125,7 @@ def describe_picture(description: str | None) -> str:
 
 
 def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
-    """Return the files embedded in these parts. Objects of other programs are left out by name."""
+    """Return the embedded files; objects of other programs are left out by name."""
     members = Members(filename, limits)
     seen: set[str] = set()
     for part in parts:
@@ -147,7 +146,7 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
 
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
-    """Return a chart's title and its values as a table: one row per category, one column per series."""
+    """Return a chart's title and its values: one row per category, one column per series."""
     titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
     title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
@@ -175,7 +174,6 @@ def _find_first(element: Element, *names: str) -> Element | None:
 
 
 def _read_points(element: Element | None) -> dict[int, str]:
-    """Return the stored words or values by index. Names of several levels are joined."""
     found: dict[int, str] = {}
     if element is None:
         return found
@@ -208,9 +206,9 @@ _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  
 
 
 def mark_raised(before: str, words: str) -> str:
-    """Return raised ``words`` as they are written on a line behind the text ``before``.
+    """Return raised ``words`` as they are written behind the text ``before``.
 
-    A number or a single letter is set off, so that it joins no other: 10^6, $320^1, Total^a. Others stay: 1st, Acme™.
+    A number or a single letter is set off: 10^6, $320^1, Total^a. Others stay: 1st, Acme™.
     """
     mark = words.strip()
     if not mark or not before.strip() or before[-1].isspace():

@@ -45,7 +45,7 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    # xlrd raises any exception; the other library then reads the file, and the result says so
+    # xlrd raises any exception; the other library then reads the file
     except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)
@@ -75,7 +75,6 @@ def _read_old_sheet(sheet: Any) -> Sheet:
 
 
 def _read_old_value(cell: Any, number_format: str, datemode: int) -> object:
-    """Return the value of a cell in openpyxl's types; empty for an empty cell."""
     match cell.ctype:
         case xlrd.XL_CELL_DATE if number_format.startswith("[h"):
             return timedelta(days=cell.value)
@@ -124,7 +123,7 @@ def _get(element: etree._Element, name: str) -> str:
 
 
 def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield rows, columns or cells with their numbers; an element may set its own index and span several."""
+    """Yield numbered elements; an element may set its own index and span several."""
     at = 0
     for element in elements:
         at = int(_get(element, "Index") or at + 1)

@@ -1,4 +1,4 @@
-"""Write OpenDocument content from outside paragraphs into them: numbers, formulas, charts, controls, raised marks."""
+"""Write numbers, formulas, charts, controls and raised marks into OpenDocument paragraphs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,6 @@ def _read_control(control: Element) -> str:
 
 
 def _write_object(place: Element, archive: zipfile.ZipFile) -> None:
-    """Write a formula in its sentence, and the values of a chart behind its paragraph."""
     path = posixpath.normpath(f"{place.get(name('xlink:href')) or ''}/content.xml")
     if path not in archive.namelist():
         return

@@ -74,7 +74,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """Return the words of a paragraph or cell, with single spaces, line breaks, and footnotes in parentheses."""
+    """Return the words with single spaces, line breaks, and footnotes in parentheses."""
     return _SPACES.sub(" ", canonical("".join(_read_pieces(element)))).strip()
 
 
@@ -185,7 +185,7 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
 
 
 def _is_hidden(element: Element, group: str) -> bool:
-    """Return whether a row or column is hidden, other than by a filter or as part of a group."""
+    """Return whether a row or column is hidden, other than by a filter or a group."""
     is_collapsed = element.get(name("table:visibility")) == "collapse"
     return is_collapsed and next(element.iterancestors(name(group)), None) is None
 
@@ -200,7 +200,6 @@ def _list_hidden_columns(table: Element) -> Iterator[int]:
 
 
 def _read_value(cell: Element) -> str:
-    """Return the shown value of a cell, in the form of :mod:`number_formats`."""
     words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
     kind = cell.get(name("office:value-type"))
     if kind == "date":
@@ -223,7 +222,7 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the digits with a decimal point and no other mark, chosen to match the value; empty if none matches."""
+    """Return the digits of ``shown`` with a decimal point, to match the value; empty if none matches."""
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]
@@ -235,7 +234,7 @@ def _find_plain(shown: str, value: float) -> str:
 
 
 def _show_date(words: str, value: str) -> str:
-    """Return a full date as ISO 8601 with the shown time; a partial date unchanged."""
+    """Return a full date as ISO 8601; a partial date unchanged."""
     day, _, time = value.partition("T")
     numbers = re.findall(r"\d+", words)
     is_whole = len(numbers) > 2 or (len(numbers) == 2 and re.search(r"[^\W\d]{3}", words))

@@ -38,7 +38,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines within this many points have the same height.
+# Lines within this distance, in points, have the same height.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -50,9 +50,9 @@ _Shape = tuple[str, str]
 def drop_furniture(pages: Sequence[PrintedPage]) -> None:
     """Remove running headers and footers from ``pages``.
 
-    A line is one if it is among the highest or lowest two of its page and most pages repeat it, apart from a number
-    that increases with the pages; or if most pages have a line set off from the text at its exact height and a few
-    repeat it, like a chapter title. Files of fewer than four pages, and a page that would become empty, stay unchanged.
+    These are outer lines (the highest or lowest two) that most pages repeat, apart from a number that increases with
+    the pages; or lines set off from the text at a height that most pages use, if a few repeat them. Files of fewer than
+    four pages stay unchanged.
     """
     if len(pages) < _FEWEST_PAGES:
         return
@@ -79,7 +79,7 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the outer lines, their shapes, and the height of a line that is set off from the text."""
+    """Return the outer lines, their shapes, and the height of a line that is set off."""
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
@@ -172,7 +172,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a file. Use one thread per process: pdfium is not thread-safe."""
+    """Open a file in one thread per process: pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -243,7 +243,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
 
 
 def _locate_sections(text: str, pages: list[Page], outline: _Outline) -> list[Section]:
-    """Return headings for bookmarks whose words occur on their target page; others are left out."""
+    """Return headings for bookmarks whose words occur on their target page."""
     sections: list[Section] = []
     after = 0
     for level, title, index in outline:
@@ -270,7 +270,7 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of ``recognised`` pages; a TIFF may have several pages, other pictures have one."""
+    """Return the text of ``recognised`` pages; a TIFF may have several."""
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(

@@ -1,7 +1,4 @@
-"""Read PDF parts outside the page content: form values, notes, attached files, layers.
-
-Runs in the sandbox, in one thread.
-"""
+"""Read form values, notes, attached files and layers of a PDF, in the sandbox, in one thread."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collector of content outside the pages' own text. Create it before any page is loaded.
+    """Collector of content outside the pages' own text, created before any page is loaded.
 
     Attached files are added to ``members``, if given.
     """
@@ -45,7 +42,7 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Layer visibility by name. Nested forms do not name their layer, so each is checked if the file has layers.
+        # Nested forms do not name their layer, so each is checked if the file has layers.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -120,7 +117,6 @@ class Added:
         return "" if is_secret else _read_string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
 
     def hide_layers(self, page: Any) -> None:
-        """Remove objects on switched-off layers from the page."""
         layers: dict[str, list[Any]] = {}
         for number in range(min(pdfium_c.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
             found = pdfium_c.FPDFPage_GetObject(page, number)
@@ -152,7 +148,6 @@ def _read_layer_name(found: Any) -> str:
 
 
 def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
-    """Return whether a page looks the same without ``objects``, though some of them are visible text."""
     if not any(_has_words(found, _DEEPEST_FORM) for found in objects):
         return False
     pictures = []
@@ -178,7 +173,6 @@ def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
 
 
 def _read_string(function: Callable[..., int], *arguments: Any) -> str:
-    """Return the UTF-16 string of a pdfium function that returns its length."""
     size = min(function(*arguments, None, 0), _LONGEST_TEXT)
     buffer = create_string_buffer(max(size, 2))
     function(*arguments, cast(buffer, POINTER(c_ushort)), size)
@@ -186,7 +180,6 @@ def _read_string(function: Callable[..., int], *arguments: Any) -> str:
 
 
 def _read_sized_string(function: Callable[..., int], *arguments: Any) -> str:
-    """Return the UTF-16 string of a pdfium function that writes its length to an argument."""
     buffer, size = create_string_buffer(_LONGEST_NAME), c_ulong()
     is_found = function(*arguments, cast(buffer, POINTER(c_ushort)), len(buffer), byref(size))
     size_bytes = min(size.value, len(buffer)) if is_found else 0

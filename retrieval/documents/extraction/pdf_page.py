@@ -1,4 +1,4 @@
-"""Read the lines of a PDF page, with the box of each character. Runs in the sandbox, in one thread."""
+"""Read the lines of a PDF page, with the box of each character, in the sandbox, in one thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 # pdfium marks a recognised hyphen at a line end by these codes.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
 _LINE_ENDS = (0x0A, 0x0D)
-# TeX fonts have ligatures at these codes without a map to Unicode: first in encoding OT1, then in T1.
+# TeX fonts have ligatures here without a map to Unicode: first in encoding OT1, then in T1.
 _TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
     0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
 }  # fmt: skip
@@ -57,7 +57,7 @@ _MOST_SHAPES = 2_000
 
 
 class _Writer:
-    """Builder of lines from characters, which pdfium gives in reading order, also from right to left."""
+    """Builder of lines from characters in pdfium's reading order."""
 
     def __init__(self, textpage: Any) -> None:
         self._textpage = textpage
@@ -68,7 +68,7 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        # A mark is 1 for a raised character, -1 for a lowered one; the base is the last character that is neither.
+        # 1 for a raised character, -1 for a lowered one; the base is the last other character.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -126,7 +126,7 @@ class _Writer:
         self._marks.append(mark)
 
     def _find_mark(self, character: tuple[Box, int], base_character: tuple[Box, int]) -> int:
-        """Return 1 for a raised, -1 for a lowered and 0 for another character, by size and base line."""
+        """Return 1 for a raised, -1 for a lowered and 0 for another character."""
         (box, index), (base, base_index) = character, base_character
         height, own = base[3] - base[1], box[3] - box[1]
         rise = base[3] - box[3] - _DESCENT * (height - own)
@@ -168,7 +168,7 @@ def _is_bold(name: bytes) -> bool:
 
 
 def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
-    """Put a hyphen between a right-to-left word and a number, where pdfium puts it behind the number."""
+    """Move a hyphen between a right-to-left word and a number, where pdfium puts it behind the number."""
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
@@ -179,8 +179,7 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
     """Return the text of a line, with a sign before marks that would change the number or word before them.
 
-    A raised mark behind a digit, and a raised number behind a word, becomes ``^1``; a lowered number behind a digit
-    becomes ``_1``.
+    Raised marks become ``^1``, a lowered number behind a digit ``_1``.
     """
     if not any(marks):
         return "".join(characters), list(boxes)
@@ -267,7 +266,6 @@ def _measure_angle(textpage: Any, index: int) -> int:
 
 
 def _find_turn(textpage: Any) -> int:
-    """Return the clockwise turn of the page, in degrees, that makes most of its text upright."""
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
         _measure_angle(textpage, index)
@@ -290,7 +288,7 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 def is_picture(page: Any, printed: PrintedPage) -> bool:
     """Return whether a page needs OCR: a scan, drawn letters, or fonts whose text cannot be read.
 
-    Lines of unreadable characters are removed from the page.
+    Unreadable lines are removed from the page.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -307,16 +305,16 @@ def is_picture(page: Any, printed: PrintedPage) -> bool:
 
 
 def _is_garbled(text: str, unmapped: float) -> bool:
-    """Return whether the characters make no words, as with a font whose character map is missing or wrong.
+    """Return whether the characters make no words, as with a missing or wrong character map.
 
-    ``unmapped`` is the share of characters in no map; many are correct nevertheless. Only Latin text is judged by its
-    words. All of 2,000 good pages stay above the limits.
+    ``unmapped`` is the share of characters in no map. Only Latin text is judged by its words. All of 2,000 good pages
+    stay above the limits.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Codes and sequences are no words: they have capitals, digits or few distinct letters.
+    # Codes and sequences have capitals, digits or few distinct letters.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -29,13 +29,12 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
     if media_type == RST or (sections and has_markup(text)):
         return with_structure(to_markdown(text), media_type=RST)
     sections = sections or find_headings(text)
-    # In text without markup, only a heading at the start reliably names the whole text.
+    # Only a heading at the start reliably names the whole text.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
 
 
 def _read_xml(data: bytes) -> str:
-    """Return the values of an unknown XML file, each behind its name; empty for other files."""
     if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
         return ""
     try:
@@ -48,7 +47,7 @@ def _read_xml(data: bytes) -> str:
 
 
 def find_underlined(text: str) -> list[Section]:
-    """Return the underlined headings; levels follow the order in which the adornment styles first occur."""
+    """Return the underlined headings; levels follow the first occurrence of the styles."""
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []
@@ -67,8 +66,7 @@ def find_headings(text: str) -> list[Section]:
     """Return the likely headings of text without markup; empty unless they are consistent.
 
     A heading is alone between blank lines. Numbered headings must count up from 1 at the top level, headings in
-    capitals must occur at least twice, lines after two blank lines at least three times. The first kind that qualifies
-    is used.
+    capitals must occur at least twice, lines after two blank lines at least three times.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]

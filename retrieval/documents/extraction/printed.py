@@ -18,8 +18,8 @@ Box = tuple[float, float, float, float]
 class PrintedLine:
     """A line, or a part of a line between wide gaps.
 
-    ``boxes`` has one box per character of ``text``; ``size`` is the font size in points. ``follows`` marks a part on
-    the same row as the line before it, ``is_row`` a table row in Markdown.
+    ``boxes`` has one box per character of ``text``; ``size`` is in points. ``follows`` marks a part on the same row as
+    the line before it, ``is_row`` a table row in Markdown.
     """
 
     text: str
@@ -55,10 +55,9 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    ``width`` and ``height`` are in points, of the page turned so that its text is upright; ``turned`` is the clockwise
-    turn, in degrees, back to the page as shown. ``words`` is the library's text, ``unmapped`` the share of characters
-    in fonts without a map to Unicode, ``controls`` of control characters. ``aside`` has lines of other directions, with
-    boxes of the page turned so that they are upright.
+    ``width`` and ``height`` are in points, of the upright page; ``turned`` is the clockwise turn, in degrees, back to
+    the page as shown. ``unmapped`` is the share of characters in fonts without a map to Unicode, ``controls`` of
+    control characters. ``aside`` has lines of other directions.
     """
 
     width: float
@@ -84,7 +83,7 @@ def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
 
 
 def around(boxes: Iterable[Box]) -> Box:
-    """Return the box of a line: as wide as all ``boxes`` (at least one), with their median top and bottom."""
+    """Return a box as wide as all ``boxes`` (at least one), with their median top and bottom."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), median(tops), max(rights), median(bottoms)
 
@@ -113,8 +112,8 @@ _LONGEST_ENDING = 4
 def keeps_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
     """Return whether a hyphen at a line end belongs to a compound word.
 
-    ``before`` ends in ``cut``; ``rest`` is found by ``REST_OF_WORD`` at the start of the next line. No program splits a
-    word that has another hyphen, behind its first letter, or between two equal vowels.
+    ``before`` ends in ``cut``; ``rest`` is the start of the next line. No program splits a word that has another
+    hyphen, behind its first letter, or between two equal vowels.
     """
     part, goes_on = cut[1], rest[0]
     return (
@@ -131,7 +130,7 @@ _LINE_HEIGHT = 14.0
 
 
 def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
-    """Insert ``text`` into or beside the nearest line at the height of ``box``, else above the lines below it."""
+    """Insert ``text`` into or beside the nearest line at the height of ``box``, else above lower lines."""
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
     height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
     for at, row in enumerate(rows):
@@ -219,7 +218,7 @@ def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
 
 
 def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
-    """Return the x position between the first column of prose and the next; None on a page of one column."""
+    """Return the x position after the first column of prose; None on a page of one column."""
     prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
     best: tuple[int, float] | None = None
     for left in {round(line.left) for line in prose}:
@@ -241,7 +240,7 @@ def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
 
 
 def _part_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` with columns of prose one after the other where the file writes them row by row."""
+    """Return ``lines`` with columns of prose one after the other."""
     rows = gather(lines, lambda _row, line: line.follows)
     ordered: list[PrintedLine] = []
     block: list[list[PrintedLine]] = []
@@ -272,7 +271,7 @@ def _find_column(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) ->
 
 
 def _is_prose(column: Sequence[PrintedLine]) -> bool:
-    """Return whether lines are prose: they fill their column, or most short lines continue in lower case."""
+    """Return whether lines fill their column, or most short lines continue in lower case."""
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
@@ -286,7 +285,7 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
 
 
 def _order_by_place(lines: list[PrintedLine]) -> list[PrintedLine]:
-    """Return ``lines`` column by column between lines that cross the columns; without columns, row by row."""
+    """Return ``lines`` column by column; without columns, row by row."""
     gutter = _find_gutter(sorted(lines, key=lambda line: line.top))
     if gutter is None:
         return _order_by_rows(lines)

@@ -1,7 +1,6 @@
 """Find tables of printed pages by their rules or by the positions of their cells. PURE.
 
-Rules give rows and columns. Otherwise empty space separates rows, and gaps that hardly any text crosses separate
-columns. A false table harms readers more than a missed one.
+A false table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from retrieval.documents.extraction.table_rows import (
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# Multiples of the font's size: from one line of a row to the next, and from one row to the next.
+# Multiples of the font's size to the next line of a row, and to the next row.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
 _PROSE_LINE = 60
@@ -40,7 +39,7 @@ _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 
 
 def set_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
-    """Return ``lines`` with each table as Markdown rows at the position of its first line."""
+    """Return ``lines`` with each table as Markdown rows."""
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
@@ -62,7 +61,6 @@ def _replace(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLin
 
 
 def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
-    """Return runs of consecutive rows, most of which have several pieces."""
     runs: list[list[PrintedRow]] = [[]]
     left = min((row.pieces[0].left for row in rows), default=0.0)
     for row in rows:
@@ -79,7 +77,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Return the rows from the first to the last with several pieces, with wrapped cells above and below."""
+    """Trim the run to rows with several pieces, and their wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -110,7 +108,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # Two tables, or a table and text beside it, are split at the widest space, else at a row of one piece.
+    # Two tables are split at the widest space, else at a row of one piece.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -140,7 +138,7 @@ def _is_table(grid: Grid, table: FoundTable) -> bool:
 
 
 def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows are a table of contents: titles with page numbers that do not decrease."""
+    """Return whether the rows are titles with page numbers that do not decrease."""
     ends = [next((cell for cell in reversed(row) if cell), "") for row in rows]
     if len(rows[0]) > 4 or sum(bool(_PAGE_NUMBER.fullmatch(end)) for end in ends) < 0.8 * len(ends):
         return False
@@ -151,7 +149,7 @@ def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """Return the lines of a Markdown table. An empty header means that the page prints none."""
+    """Return the lines of a Markdown table; an empty header is not printed."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):
@@ -175,10 +173,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
 
 
 def join_tables(pages: Sequence[PrintedPage]) -> None:
-    """Join tables that continue at the top of the next page, and remove their repeated header.
-
-    If the next page prints no header, its first row is a row like the others.
-    """
+    """Join tables that continue on the next page, and remove their repeated header."""
     header = ""
     for before, page in pairwise(pages):
         last = [line.text for line in before.lines if line.is_row]

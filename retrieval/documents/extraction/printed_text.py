@@ -1,4 +1,4 @@
-"""Compose the lines of printed pages into one text with paragraphs and headings. PURE."""
+"""Compose printed pages into one text with paragraphs and headings. PURE."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ _LEVELS = 6
 
 @dataclass(slots=True)
 class _Group:
-    """Lines of a paragraph, an item or a heading on one page."""
-
     page: int
     lines: list[PrintedLine]
     separator: str = "\n\n"
@@ -66,8 +64,7 @@ class _Group:
 def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
     """Return the text of ``pages``, the offsets of each page, and the headings that fonts show.
 
-    Blank lines separate paragraphs. A word split at a line end is joined, and so is a paragraph that continues over the
-    end of a page or column.
+    A word split at a line end is joined, and so is a paragraph that continues over the end of a page or column.
     """
     for page in pages:
         for line in [*page.lines, *page.aside]:
@@ -85,7 +82,7 @@ def compose(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section
 
 
 def _put_aside(groups: list[_Group], aside: list[_Group]) -> None:
-    """Insert turned lines at the end of their page, or before a last paragraph that continues on the next page."""
+    """Insert turned lines at the end of their page, or before a paragraph that continues."""
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":
@@ -205,7 +202,6 @@ def _join_over_ends(groups: Sequence[_Group]) -> None:
 
 
 def _mark_headings(groups: Sequence[_Group], body: float) -> None:
-    """Set the level of headings by their numbers, else by size and weight."""
     bold = sum(len(group.text) for group in groups if group.is_bold)
     bold_counts = bold * 3 < sum(len(group.text) for group in groups)
     found = [

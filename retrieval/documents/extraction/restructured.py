@@ -1,7 +1,6 @@
 """Convert reStructuredText to Markdown, line by line. PURE.
 
-docutils rejects Sphinx's roles and directives, which most such documents use, and writes no Markdown. Unknown markup
-keeps its words.
+docutils rejects Sphinx's roles and directives, and writes no Markdown. Unknown markup keeps its words.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _DIRECTIVES = {
         "note": "note warning tip hint important attention caution danger error seealso todo",
         # The argument is a title here, a signature in "object" and in unknown directives, and is dropped in "bare".
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # Each description of such an object becomes a section, so that a search finds its name.
+        # A section makes the object's name findable.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
@@ -60,14 +59,14 @@ _PROSE_ROLES = frozenset(
 
 
 def has_markup(text: str) -> bool:
-    """Return whether ``text`` has markup of reStructuredText alone: directives, roles, literals."""
+    """Return whether ``text`` has markup that only reStructuredText has."""
     return bool(_SIGNALS.search(text))
 
 
 def to_markdown(text: str) -> str:
     """Return the text as Markdown, without comments, targets and tables of contents.
 
-    Heading levels follow the order in which adornments first occur; bodies of directives lose the directive's name.
+    Heading levels follow the order in which adornments first occur.
     """
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
@@ -94,7 +93,6 @@ def _fits(adornment: str, title: str) -> bool:
 
 
 def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
-    """Return the lines, which begin at column 0, as Markdown."""
     if depth > _DEEPEST:
         return list(lines)
     written: list[str] = []
@@ -150,7 +148,6 @@ def _write_paragraph(
     paragraph = list(lines[at:end])
     below = _find_end(lines, end)
     if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
-        # The indented words below a term explain it.
         written += ["", f"**{_convert_inline(paragraph[0]).replace('**', '')}**", ""]
         written += [*_write(_dedent(lines[end:below]), styles, depth + 1), ""]
         return below
@@ -285,7 +282,6 @@ def _fence(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def _find_end(lines: Sequence[str], at: int) -> int:
-    """Return the line after the last indented line from ``at`` on; blank lines between them count."""
     end = at
     for below in range(at, len(lines)):
         if lines[below]:
@@ -323,7 +319,7 @@ def _convert_outside_literals(text: str) -> str:
 
 
 def _convert_note(match: re.Match[str]) -> str:
-    """Return a Markdown footnote reference, or a citation such as [CIT2002]_ without its mark."""
+    """Return a footnote reference, or a citation such as [CIT2002]_ without its mark."""
     blank, sign, name = match.groups()
     if not sign and not name.isdigit():
         return f"{blank}[{name}]"

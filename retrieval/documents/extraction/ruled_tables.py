@@ -1,4 +1,4 @@
-"""Find tables by rules: grids, whose missing rules show merged cells, and rows between horizontal rules. PURE."""
+"""Find tables by rules: grids, and rows between horizontal rules. PURE."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TIGHT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RuledLine:
-    """A straight line from ``start`` to ``end``, at the distance ``at`` from the top, or from the left."""
+    """A straight line, at the distance ``at`` from the top, or from the left."""
 
     at: float
     start: float
@@ -77,7 +77,6 @@ def _is_table(table: FoundTable) -> bool:
 
 
 def gather_rules(boxes: Sequence[Box]) -> RuledLines:
-    """Return the rules of drawn shapes: thin shapes, and the sides of rectangles."""
     level: list[RuledLine] = []
     upright: list[RuledLine] = []
     for left, top, right, bottom in boxes:
@@ -163,7 +162,7 @@ def _find_place(value: float, sides: Sequence[float]) -> int:
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table with its cells between rules, or None; a merged cell repeats in each of its rows."""
+    """Return the table with its cells between rules; a merged cell repeats in each of its rows."""
     # The outer sides may be undrawn; the horizontal rules end there.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
@@ -212,7 +211,6 @@ def _are_crossed(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bo
 
 
 def _cut_row(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
-    """Return the parts of a row of text, each with its cell number; ``own`` has one number per column."""
     real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
     parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
     return [(own[_find_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
@@ -233,7 +231,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return the cell number of each grid place; places without a rule between them share a number."""
+    """Return the cell number of each grid place; a merged cell has one number."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -277,8 +275,7 @@ def _read_between_rules(
     """Return the table between horizontal rules; None if there is none.
 
     Each band between two rules is a row if most bands have one row, else all rows are below the second rule. The header
-    is above the second rule. If each row has a rule, rows of ``page`` directly above the first rule or below the last
-    one belong to the table.
+    is above the second rule.
     """
     heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
@@ -305,7 +302,7 @@ def _read_between_rules(
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """Return the lines of the row next to a rule, the first of ``rows``; empty if they have too few pieces."""
+    """Return the lines of the row next to a rule; empty if they have too few pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:

@@ -30,7 +30,7 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# Cells of a larger table are not stored; its rows still become passages.
+# Cells of a larger table are not stored.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
@@ -42,7 +42,7 @@ _SECONDS_PER_MIB = 10.0
 def sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
-    """Return the limits of one extraction; its output is bounded by the text that the file may contain.
+    """Return the limits of one extraction.
 
     A small file gets less processor time: only a malicious one would need more.
     """
@@ -98,7 +98,7 @@ def extract_in_sandbox(
 
 
 def read(file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0) -> tuple[dict[str, Any], bytes]:
-    """Return JSON-serialisable values, and the text in UTF-8 followed by the members. Runs in the sandbox."""
+    """Return JSON-serialisable values, and the text in UTF-8 followed by the members, from the sandbox."""
     data = file.read()
     size = len(data) - added_bytes
     rows = json.loads(data[size:]) if added_bytes else []

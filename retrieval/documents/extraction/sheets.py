@@ -1,7 +1,4 @@
-"""Convert sheets of cells to text: table rows become lines that name their columns, other cells paragraphs.
-
-This module reads XLSX; others read XLS, XLSB and ODS. All use :func:`write_sheets`.
-"""
+"""Convert sheets of cells to text: table rows name their columns, other cells are paragraphs."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """A sheet's filled cells by row and column, its merged areas, and the notes on cells.
+    """A sheet's filled cells by row and column.
 
     ``beside`` has the words of text boxes and margins; ``hidden`` counts dropped rows and columns.
     """
@@ -66,12 +63,11 @@ class Sheet:
     hidden: int = 0
 
     def add(self, row: int, column: int, value: object, number_format: str = "", *, is_error: bool = False) -> None:
-        """Add a cell as its format shows the value, unless it is empty."""
         if words := " ".join(canonical(show_value(value, number_format)).split()):
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop hidden rows and columns; rows hidden by a filter or a group stay, because a button shows them."""
+        """Drop hidden rows and columns; a button shows rows hidden by a filter or a group, which stay."""
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]
@@ -95,8 +91,6 @@ class Sheet:
 
 
 class _Placed(NamedTuple):
-    """A table with the sheet's columns that contain it."""
-
     columns: list[int]
     table: CellTable
 
@@ -148,7 +142,6 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
 
 
 def _fill_merged(sheet: Sheet) -> Rows:
-    """Return the rows, with a cell merged over several rows repeated in each."""
     rows = {number: dict(cells) for number, cells in sheet.rows.items()}
     for area in sheet.merged:
         cell = rows.get(area.top, {}).get(area.left)
@@ -182,7 +175,7 @@ def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows
 
 
 def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
-    """Return whether an empty column is inside one table: both sides have the same rows, but other names."""
+    """Return whether both sides of an empty column have the same rows, but other names."""
     top = min(part)
     if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
         return False
@@ -215,7 +208,7 @@ def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
     return is_within and table.is_nameless and not table.titles and not is_form
 
 
-# A margin code is a colour, a font, a size, or a value that the program fills in.
+# A colour, a font, a size, or a value that the program fills in.
 _MARGIN_CODE = re.compile(r'&(?:K[\da-fA-F]{6}|K\d\d[+-]\d{3}|"[^"]*"|\d+#?|\[\w+\]|[A-Z])')
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
@@ -247,7 +240,6 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
 
 
 def _count_formulas(data: bytes) -> int:
-    """Return the number of formulas without a stored value; only a spreadsheet program can compute them."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return sum(
             len(_FORMULA_WITHOUT_VALUE.findall(archive.read(name)))

@@ -1,4 +1,4 @@
-"""Find the words in signed mail: the content of CMS signed data (RFC 5652). The signature is not verified."""
+"""Find the content of CMS signed data (RFC 5652) in mail; the signature is not verified."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def _read_octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 def _read_elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield tag, start and end of the content of each element in BER. Raises: IndexError for damaged data."""
+    """Yield tag, start and end of the content of each element in BER.
+
+    Raises: IndexError for damaged data.
+    """
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:

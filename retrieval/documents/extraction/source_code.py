@@ -1,4 +1,4 @@
-"""Read source code and configuration: unchanged text, with one section per definition."""
+"""Read source code and configuration, with one section per definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.media_types import JSON, JSON_LINES
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
-# Each pattern is tried on one line. Group 1 is the indentation, the group ``name`` the section's title.
+# Group 1 is the indentation, the group ``name`` the section's title.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")
 _RUBY = re.compile(r"([ \t]*)(?:def|class|module)[ \t]+(?P<name>[\w.:?!]+)")
 _MODIFIERS = (
@@ -82,8 +82,7 @@ def _find_definitions(
 ) -> list[tuple[int, int, str]]:
     """Return (line, level, name) of each top-level definition and of definitions directly in it.
 
-    The line is the first of the comments and decorators directly above. Deeper definitions belong to the definition
-    around them.
+    The line is the first of the comments and decorators directly above.
     """
     found: list[tuple[int, int, str]] = []
     inner: int | None = None

@@ -19,7 +19,7 @@ _LONGEST_PARAGRAPH = 400
 
 
 def extract_subtitles(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the cues in order; cues of one speaker are joined until a sentence ends."""
+    """Return the cues; cues of one speaker are joined until a sentence ends."""
     source = f"{decode(data, filename)}\n"
     cues = list(_CUE.finditer(source))
     if not cues:

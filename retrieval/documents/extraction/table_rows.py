@@ -29,7 +29,7 @@ Columns = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table and the page lines that it replaces. A ``header`` without words is not printed."""
+    """A table and the page lines that it replaces; a ``header`` without words is not printed."""
 
     lines: list[PrintedLine]
     header: Row
@@ -93,14 +93,14 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts with a space between them; a name omits a part that repeats the one before."""
+    """Return the parts with a space between them; a name omits repetitions."""
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # A date, a number or a word split at a line end continues without a space.
+        # A split date, number or word continues without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
         if cut and rest and not keeps_hyphen(said, cut, rest):
@@ -179,7 +179,7 @@ def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
 
 @dataclass(slots=True)
 class Grid:
-    """The cells of each group of printed rows, which is one table row; the first ``header`` rows name the columns."""
+    """The cells of each table row; the first ``header`` rows name the columns."""
 
     groups: list[list[PrintedRow]]
     columns: Columns
@@ -190,7 +190,6 @@ class Grid:
 
 
 def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
-    """Return the grid of ``groups``; the number of header rows is computed unless given."""
     cells: list[Row] = []
     for group in groups:
         laid: list[list[Cell]] = [[] for _ in columns]
@@ -208,7 +207,7 @@ def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | 
 
 
 def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the indices of value columns; words above the first value are a name."""
+    """Return the indices of value columns; words above the first values are names."""
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
@@ -223,7 +222,7 @@ def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
-    """Return the number of header rows: rows above the first values, or the only rows in bold."""
+    """Return the number of rows above the first values, or the only rows in bold."""
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
@@ -244,7 +243,7 @@ def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[s
 
 
 def _read_header(grid: Grid) -> Row:
-    """Return each column's name: the words over it from top to bottom; a name over several columns repeats in each."""
+    """Return each column's name; a name over several columns repeats in each."""
     parts: list[list[Cell]] = [[] for _ in grid.columns]
     rows = [row for group in grid.groups[: grid.header] for row in group]
     for at, row in enumerate(rows):
@@ -282,7 +281,7 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Return the printed rows grouped by table row: lines of wrapped cells are closer and have fewer pieces."""
+    """Group printed rows by table row: lines of wrapped cells are closer and have fewer pieces."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [
@@ -301,7 +300,7 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
 
 
 def _read_body(grid: Grid) -> list[Row]:
-    """Return the table rows, with wrapped rest rows joined and a name of several rows repeated in each."""
+    """Join wrapped rows, and repeat a name of several rows in each."""
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)

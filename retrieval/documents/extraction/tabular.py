@@ -1,4 +1,4 @@
-"""Convert CSV, TSV and JSON lines: each row becomes a line with column names, to be found and quoted alone."""
+"""Convert CSV, TSV and JSON lines: each row becomes a line with column names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_FIELDS = 100
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
-# Some programs escape a quotation mark by a backslash instead of doubling it.
+# Some programs escape a quotation mark by a backslash.
 _ESCAPED = re.compile(r'\\"(?![,;\t|\n]|\Z)')
 _MOST_TABLES = 20
 _VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
@@ -81,7 +81,7 @@ def _read_part(rows: list[list[str]]) -> CellTable:
 
 
 def extract_records(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Write each object as a row with a column per field; write any other content unchanged."""
+    """Write each object as a row with a column per field; other content stays unchanged."""
     try:
         records = [json.loads(line) for line in decode(data, filename).split("\n") if line.strip()]
     except (ValueError, RecursionError):
@@ -102,7 +102,7 @@ def _show_field(value: Any) -> str:
 
 
 def sniff_delimiter(source: str) -> str:
-    """Return the delimiter that cuts most of the first lines into the same number of fields; else a comma."""
+    """Return the delimiter that cuts most first lines into the same number of fields; else a comma."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
     def agreement(delimiter: str) -> tuple[float, int]:

@@ -1,6 +1,6 @@
 """Decide which parts of an HTML page a reader sees, directly or through a control.
 
-Hidden text may contain instructions meant for a model alone, so it is read only if a visible control opens it.
+Hidden text may instruct a model alone, so it is read only if a visible control opens it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick
 _SEPARATOR = re.compile(r"[^\w.:-]+")
 _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
-# Controls may be nested: tabs within a panel within a tab.
+# Controls may be nested.
 _MOST_ROUNDS = 5
-# Maximum length of the element before an answer.
+# Characters of the element before an answer.
 _LONGEST_QUESTION = 300
 
 
@@ -46,8 +46,8 @@ def is_hidden(element: etree._Element) -> bool:
 def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
     """Return the hidden elements that a visible control opens, each with its control.
 
-    A control names or directly precedes them. A heading before a hidden element counts if the page repeats that form.
-    Text that instructs a language model stays hidden.
+    A control names or directly precedes them; a heading only if the page repeats that form. Text that instructs a
+    language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
     # ``within``: the closest hidden element, itself or an ancestor. ``around``: the next hidden ancestor.
@@ -82,7 +82,7 @@ def find_opened(root: etree._Element) -> dict[etree._Element, etree._Element]:
 def _find_ways(
     elements: Iterable[etree._Element], candidates: set[etree._Element]
 ) -> Iterator[tuple[etree._Element, etree._Element]]:
-    """Yield controls, each with a hidden element that it opens if it is visible itself."""
+    """Yield controls with a hidden element that they open."""
     named: dict[str, list[etree._Element]] = defaultdict(list)
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
@@ -124,7 +124,6 @@ def is_control(element: etree._Element) -> bool:
 
 
 def has_sign(element: etree._Element) -> bool:
-    """Return whether the element shows words or a picture."""
     return bool(text_of(element)) or any(True for _ in element.iter("img", "svg", "i"))
 
 

@@ -1,7 +1,6 @@
 """Convert DOCX to Markdown.
 
-python-docx reads plain paragraphs and tables. Other content is first written into them: text boxes, fields, notes,
-equations, charts, diagrams, ticked boxes, raised marks.
+python-docx reads only plain paragraphs and tables, so other content is first written into them.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, plain_titl
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
-# Reviewed insertions, content controls, fields and smart tags wrap content, which python-docx then skips.
+# python-docx skips content in these wrappers.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
@@ -70,8 +69,6 @@ def _list_parts(document: Document, kind: str) -> list[Any]:
 
 
 class _Reader:
-    """Writer of a document's body, followed by its headers and footers."""
-
     def __init__(self, document: Document, writer: MarkdownWriter) -> None:
         self._document = document
         self._writer = writer
@@ -83,7 +80,7 @@ class _Reader:
         for kind, notes in self._notes.items():
             for part in _list_parts(document, kind):
                 notes.update(self._read_notes(part))
-        # Each style is cached, because a lookup searches all styles.
+        # A lookup searches all styles.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
     def write(self) -> None:
@@ -230,7 +227,7 @@ class _Reader:
             self._writer.add_paragraph(text)
 
     def _read_rows(self, table: Table) -> list[list[str]]:
-        # Cells are read from each row element: ``row.cells`` takes quadratic time and repeats merged cells.
+        # ``row.cells`` takes quadratic time and repeats merged cells.
         rows = [
             [TableCell("")] * row.grid_before
             + [
@@ -356,7 +353,7 @@ def _set_off_marks(paragraph: Any) -> None:
 def _read_style(style: Any) -> tuple[str, int | None]:
     """Return a style's name and its heading level: 0 for a title, 1 to 9 for a heading, else None.
 
-    The level comes from the name or the outline level of the style, or of a style that it is based on.
+    The level may come from a style that it is based on.
     """
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):

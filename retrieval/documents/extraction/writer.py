@@ -23,7 +23,7 @@ from retrieval.text.extracted import (
     too_much_text,
 )
 
-# Maximum number of columns that one cell may span.
+# Columns that one cell may span.
 _WIDEST = 1_000
 _MOST_HEADER_ROWS = 3
 _AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
@@ -35,7 +35,7 @@ _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell, possibly merged. ``goes_on`` marks the continuation of the cell above it."""
+    """A cell; ``goes_on`` marks the continuation of the cell above it."""
 
     text: str
     across: int = 1
@@ -46,12 +46,12 @@ class TableCell:
 def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """Return the texts by row and column, the column names in one row.
 
-    A cell merged over rows repeats in each row. A cell merged over columns is in the first column; if it is a name, it
-    precedes each column's name.
+    A cell merged over rows repeats in each row. A cell merged over columns is in the first column; a name precedes each
+    column's name.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
-    # A cell merged over rows hangs into the rows below: column -> (number of rows left, text).
+    # Column -> (number of rows left, text) of a cell merged over rows.
     hanging: dict[int, tuple[int, str]] = {}
     header_rows = _count_header(rows)
     for row in rows:
@@ -92,7 +92,6 @@ def spread(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
 
 
 def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
-    """Return the number of header rows: more than one if a name spans several columns, but not all."""
     count = 0
     while count < min(_MOST_HEADER_ROWS, len(rows) - 1):
         row = rows[count]
@@ -119,12 +118,12 @@ def is_value(text: str) -> bool:
 
 _DEEPEST = 6
 _INDENT = "   "
-# Markdown reads these numbers as item numbers.
+# Markdown reads these as item numbers.
 _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
 class MarkdownWriter:
-    """Builder of Markdown text. Each method raises DocumentRejected once the text exceeds the limits."""
+    """Builder of Markdown text; each method raises DocumentRejected above the limits."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -147,7 +146,7 @@ class MarkdownWriter:
             self._add(words)
 
     def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
-        """Add a list item with its ``number`` as the program shows it; ``level`` is 0 for the outermost."""
+        """Add a list item; ``level`` is 0 for the outermost."""
         if words := " ".join(canonical(words).split()):
             sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
             self._add(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
@@ -168,7 +167,7 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """Add rows as lines that name their columns, so that a search can find and quote each alone."""
+        """Add rows as lines that name their columns, to be found and quoted alone."""
         if not rows:
             return
         start = self._add("")
@@ -237,7 +236,7 @@ class MarkdownWriter:
 
 
 def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the line at ``offset``, and the offsets of each cell; an empty cell is left out of the line."""
+    """Return the line at ``offset``, and the offsets of each cell; empty cells are left out."""
     pieces: list[str] = []
     cells: list[tuple[int, int]] = []
     end = offset
@@ -254,7 +253,7 @@ def _name_cells(header: Sequence[str], row: Sequence[str], offset: int) -> tuple
 
 
 def write_markdown_table(rows: Iterable[list[str]]) -> str:
-    """Return the non-empty ``rows`` as a Markdown table whose first row is the header; empty if there are none."""
+    """Return the non-empty ``rows`` as a Markdown table; empty if there are none."""
     filled = [[cell.replace("|", r"\|") for cell in row] for row in rows if any(row)]
     if not filled:
         return ""

@@ -1,7 +1,4 @@
-"""Run OCR on scanned pages one by one.
-
-Each result is saved at once, so an interrupted worker repeats at most one page.
-"""
+"""Run OCR on scanned pages one by one; an interrupted worker repeats at most one page."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it 
 
 
 def configured_languages() -> list[str]:
-    """Return the languages of OCR_LANGUAGES whose data are installed; empty if OCR is off."""
+    """Return the installed languages of OCR_LANGUAGES; empty if OCR is off."""
     return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
 
 
@@ -69,9 +66,7 @@ def recognise_pages(
     """Return the recognised pages ``numbers`` of the document's file; ``is_picture`` means that it is not a PDF.
 
     ``on_progress`` receives the number of finished pages and the total, and may raise to stop the work. A page that
-    fails has a ``failure``.
-
-    Raises: JobCancelled if pages are left after ``seconds``; SandboxUnavailable.
+    fails has a ``failure``. Raises: JobCancelled if pages are left after ``seconds``; SandboxUnavailable.
     """
     # Pages are recognised again if the engine or the languages change.
     fingerprint = f"tesseract {tesseract.version()} {'+'.join(configured_languages())}"[:200]
@@ -113,7 +108,6 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
 
 
 def find_page(content_hash: str, number: int) -> PrintedPage | None:
-    """Return the lines of a recognised page, with their boxes; None for another page."""
     pages = RecognisedPage.objects.filter(content_hash=content_hash, number=number, failure="")
     page = pages.order_by("-pk").first()
     return to_page(page.width, page.height, page.turned, page.words) if page and page.width else None

@@ -12,8 +12,7 @@ from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
 _DESCENDING = frozenset("gjpqy")
-# Recognised font sizes vary by some tenths from line to line without meaning, and more in pictures and rules that were
-# taken for text.
+# Recognised sizes vary by some tenths from line to line without meaning.
 _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
@@ -22,10 +21,8 @@ def check_words(value: Any) -> dict[str, Any]:
     """Check the sandbox's output, and return it as fields of a ``RecognisedPage``.
 
     Each word is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page; ``width``
-    and ``height`` are in points; ``turned`` is the turn in degrees that makes the page upright; the page's confidence
-    is the mean over its letters, from 0 to 100, or None without words.
-
-    Raises: ValueError, TypeError or KeyError.
+    and ``height`` are in points; ``turned`` is in degrees; the page's confidence is the mean over its letters, from 0
+    to 100, or None without words. Raises: ValueError, TypeError or KeyError.
     """
     words: list[list[Any]] = [
         [
@@ -47,7 +44,6 @@ def check_words(value: Any) -> dict[str, Any]:
 
 
 def to_page(width: float, height: float, turned: int, found: Sequence[Sequence[Any]]) -> PrintedPage:
-    """Return the page with its lines, as read from a PDF with text."""
     words = (word for word in found if word[0].strip())
     groups = [list(line) for _, line in groupby(words, key=lambda word: word[5])]
     confidences = [sum(word[6] for word in words) / len(words) for words in groups]
@@ -77,7 +73,7 @@ def _to_line(words: list[Sequence[Any]], across: float, down: float) -> PrintedL
 
 
 def _estimate_font_size(word: str, height: float) -> float:
-    """Return the font size for a word's height, which depends on its ascending and descending letters."""
+    """Return the font size; a word's height depends on its ascending and descending letters."""
     rises = any(letter.isupper() or letter.isdigit() or letter in _ASCENDING for letter in word)
     falls = any(letter in _DESCENDING for letter in word)
     return height / (0.95 if rises and falls else 0.73 if rises or falls else 0.52)

@@ -1,4 +1,4 @@
-"""Recognise the text of a picture or a page with Tesseract's library. Runs in the sandbox."""
+"""Recognise the text of a picture or a page with Tesseract's library, in the sandbox."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def languages() -> list[str]:
 
 
 def has_orientation() -> bool:
-    """Return the installed languages. Raises: EngineMissing."""
+    """Return whether orientation detection is installed. Raises: EngineMissing."""
     return (data_folder() / f"{_OSD}.traineddata").exists()
 
 
 class Engine:
-    """Return whether orientation detection is installed. Raises: EngineMissing."""
+    """Tesseract, loaded with the wanted languages. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._library = load_library()
@@ -122,13 +122,11 @@ class Engine:
         return ((360 - degrees.value) % 360, sure.value) if found else (0, 0.0)
 
 
-# Recognition of one page: draw, turn upright, straighten, read
-
 UNITS = 10_000
 _DPI = 300
-# A page may be as large as a wall; its picture is reduced to this size.
+# A larger page's picture is reduced to this size.
 _MOST_PIXELS = 24_000_000
-# A picture without a resolution is assumed to show a page of this width in inches.
+# Width in inches of a page whose picture has no resolution.
 _USUAL_WIDTH = 8.0
 _LEAST_DPI, _MOST_SCALE = 200, 3.0
 _SAMPLED_WIDTH = 800
@@ -163,7 +161,6 @@ def recognise(
 
 
 def _find_turn(image: Image.Image, dpi: int) -> int:
-    """Return the clockwise turn in degrees that makes the picture upright; 0 if unsure."""
     engine = Engine(["osd"])
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
@@ -225,7 +222,6 @@ def find_skew(image: Image.Image) -> float:
 
 
 def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any]:
-    """Return the word for JSON, with its box on the page before straightening."""
     width, height = size
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))

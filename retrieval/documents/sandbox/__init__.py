@@ -1,7 +1,7 @@
 """Read untrusted files in separate processes with limits. PURE.
 
 :func:`run` runs one function on one file in a process forked from a template, which starts at its first use and again
-after its end. :func:`state` returns the state of this process's sandbox.
+after its end.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class JobCancelled(SandboxError):
 
 
 class SandboxUnavailable(SandboxError):
-    """No process could be started for the job: a fault of the machine and not of the file."""
+    """No process could be started for the job: a fault of the machine."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class SandboxState:
 
 
 class TemplateProcess:
-    """The template process of this process. Threads share it; a fork of this process has its own."""
+    """The template process, shared by threads; a fork has its own."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -151,7 +151,7 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close a fork's copy of its parent's socket, which would otherwise keep the template alive."""
+        """Close a fork's copy of its parent's socket, which would keep the template alive."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -167,12 +167,12 @@ atexit.register(_template.end)
 
 
 def require_guards(is_required: bool) -> None:
-    """Set whether jobs of this process and its forks are refused if a guard is missing."""
+    """Refuse jobs of this process and its forks if a guard is missing."""
     _template.requires_guards = is_required
 
 
 def state() -> SandboxState:
-    """Return the state of this process's sandbox. The first call in a process may take some tenths of a second."""
+    """Return the sandbox's state; a process's first call may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
     return _template.state
@@ -191,10 +191,9 @@ def run(
 
     The function runs in its own process without network or database, within ``limits``, and returns a JSON-serialisable
     value, and bytes. Both are untrusted. The template imports the modules in ``preload`` for later jobs.
-    ``still_wanted`` is called about ten times a second with the elapsed seconds; False kills the process.
-
-    Raises: OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled, SandboxUnavailable (also if
-    a guard is missing that :func:`require_guards` demands).
+    ``still_wanted`` is called about ten times a second with the elapsed seconds; False kills the process. Raises:
+    OSError if the file is gone, LimitExceeded, JobCrashed, JobFailed, JobCancelled, SandboxUnavailable (also if a guard
+    is missing that :func:`require_guards` demands).
     """
     job = {"target": target, "arguments": dict(arguments), "limits": asdict(limits), "preload": list(preload)}
     message = json.dumps({**job, "requires_guards": _template.requires_guards}).encode()
@@ -209,7 +208,7 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # Leaving this block closes our ends, which kills a job that still runs.
+            # Closing our ends kills a job that still runs.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()

@@ -1,8 +1,7 @@
 """Drop a process's rights before it reads untrusted bytes.
 
-Limits of processor time, file size and open files need POSIX, the limit of memory Linux. The filter of system calls (no
-network, other programs, writing or signals) needs Linux with seccomp on x86_64 or aarch64; the restriction to reading
-code and fonts needs Landlock.
+Limits of processor time, file size and open files need POSIX, the limit of memory Linux. The filter of system calls
+needs Linux with seccomp on x86_64 or aarch64; the restriction to reading code and fonts needs Landlock.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ _REFUSE = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """The limits of one job. ``seconds`` is wall time and the default of ``processor_seconds``."""
+    """The limits of one job; ``seconds`` is wall time and the default of ``processor_seconds``."""
 
     memory_mib: int
     seconds: float
@@ -210,7 +209,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """Return the guards that this machine lacks, tried once in a separate process, and log them.
+    """Return the guards that this machine lacks, tried once in a separate process.
 
     Returns all guards if that process fails.
     """
@@ -227,7 +226,6 @@ def missing_guards() -> tuple[str, ...]:
 
 
 def without_guards(in_force: Sequence[str]) -> tuple[str, ...]:
-    """Return the :data:`GUARDS` that are not ``in_force``."""
     return tuple(name for name in GUARDS if name not in in_force)
 
 

@@ -2,8 +2,7 @@
 
 :mod:`retrieval.documents.sandbox` starts it with an empty environment and sends one message per job over a socket, with
 three descriptors: ``data`` is the file; the job writes to ``result``; the template writes the job's end to ``status``,
-and kills the job if its other end is closed. A closed socket means that the parent is gone, and ends all processes
-here.
+and kills the job if its other end is closed. A closed socket means that the parent is gone.
 """
 
 from __future__ import annotations

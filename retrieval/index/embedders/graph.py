@@ -1,7 +1,7 @@
 """Write an encoder's ONNX graph from its weights, without a deep-learning framework.
 
-A run takes ONE text, without mask and padding. That is as fast on a CPU as batches, keeps memory flat, and makes int8
-repeatable: activations are scaled by the largest value *of the run*.
+A run takes ONE text, without mask and padding: as fast on a CPU as batches, with flat memory and repeatable int8,
+because activations are scaled by the largest value *of the run*.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class EncoderShape:
 
 @dataclass
 class _EncoderGraph:
-    """A builder of a BERT's graph (Devlin et al., NAACL 2019). Methods return the name of the value they added.
+    """A builder of a BERT's graph (Devlin et al., NAACL 2019).
 
-    Weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of 91): symmetric, with one scale for each word row
-    and output channel. Products run in integers, the rest in fp32.
+    Methods return the name of the value they added. Weights are stored in 8 bits (all-MiniLM-L6-v2 in 23 MB instead of
+    91): symmetric, with one scale for each word row and output channel. Products run in integers, the rest in fp32.
     """
 
     weights: Mapping[str, Array]

@@ -29,14 +29,17 @@ EXPORTS_8_BIT = (
 
 
 def find_package(name: str) -> Path | None:
-    """Return a package's folder without an import, which may load a framework; None if not installed."""
+    """Return a package's folder without an import, which may load a framework; None if missing."""
     spec = importlib.util.find_spec(name)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
     return next(map(Path, folders), None)
 
 
 def read_json(path: Path) -> Any:
-    """Return the file's content; an empty dictionary if it is missing. Raises: ValueError, OSError."""
+    """Return the file's content; empty if it is missing.
+
+    Raises: ValueError, OSError.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -65,7 +68,7 @@ def find_model(folder: Path, names: Sequence[str] = EXPORTS) -> Path:
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Return a new tokenizer without truncation and padding. Raises: ValueError."""
-    # The import takes tens of MiB, which processes that read no text avoid.
+    # The import takes tens of MiB.
     from tokenizers import Tokenizer
 
     try:
@@ -89,10 +92,10 @@ class NotFetched(Exception):
 def fetch(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """Return the model's folder, from the cache or downloaded from the hub. Raises: NotFetched.
+    """Return the model's folder, from the cache or downloaded from the hub.
 
-    The first available of ``exports`` is downloaded. ``kind`` names the model in messages; ``report`` receives
-    megabytes. None for ``cache_dir`` is the hub client's own cache.
+    The first available of ``exports`` is downloaded. ``report`` receives megabytes. None for ``cache_dir`` is the hub
+    client's own cache. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError
@@ -102,7 +105,7 @@ def fetch(
         raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
-    # The cache comes first: a start must neither wait for the hub nor change the model.
+    # A start must neither wait for the hub nor change the model.
     with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
         if (folder / COMPLETE).exists():

@@ -1,4 +1,4 @@
-"""Text embedders on ONNX Runtime, on this machine's CPU, without network, key or GPU."""
+"""Text embedders on ONNX Runtime, on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ GRAPH_VERSION = 1
 
 
 class Runtime(Protocol):
-    """An embedder's open session and tokenizer."""
-
     def sentence(self, text: str, prompt: str) -> Vectors:
         """Return the unit vector of prompt and text. Raises: EmbeddingFailed."""
 
@@ -51,7 +49,6 @@ class Runtime(Protocol):
 
 
 def _show_progress() -> Callable[[str, int, int], None]:
-    # Processes that download no model skip these imports.
     from django.core.management.base import OutputWrapper
 
     from core.progress import ProgressBar
@@ -62,8 +59,7 @@ def _show_progress() -> Callable[[str, int, int], None]:
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
     """A base class of embedders that run in this process.
 
-    Instances may be shared by threads and survive a fork: each process opens its own session, unless it was opened for
-    forks. ``threads`` texts are embedded at once; a vector does not depend on other texts.
+    Instances may be shared by threads and survive a fork. A vector does not depend on other texts.
     """
 
     prompts: Prompts
@@ -83,16 +79,16 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
-        """Open the session and the tokenizer for all forks of this process: 90 MB once. Raises: ImproperEmbedder.
+        """Open the session and the tokenizer for all forks of this process: 90 MB once.
 
-        A session of one thread starts no thread, so it survives the fork.
+        A session of one thread starts no thread, so it survives the fork. Raises: ImproperEmbedder.
         """
         self._shared = self._opened()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
         """Write the graph unless it is cached, and open the session, before the first text.
 
-        ``progress`` receives sentences for a person, if the graph is written. Raises: ImproperEmbedder.
+        ``progress`` receives sentences for a person. Raises: ImproperEmbedder.
         """
         self._opened(progress)
 
@@ -168,10 +164,9 @@ class LocalEmbedder(OnnxEmbedder):
     """An embedder chosen by the administrator.
 
     ``model`` is a folder in the form of sentence-transformers (ONNX, or a BERT's weights), or a name on the Hugging
-    Face hub, fetched into ``cache_dir`` once. None for a prompt uses the model's own. ``dimension`` shortens the
-    vectors of a model trained for it (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name``
-    contains hashes of the files and the prompts, which decide the vectors. ``report`` receives the progress of a
-    download; the default shows it in the terminal. Raises: ImproperEmbedder if the model cannot be found or run.
+    Face hub. None for a prompt uses the model's own. ``dimension`` shortens the vectors of a model trained for it
+    (Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022). ``name`` contains hashes of the files and the
+    prompts, which decide the vectors. Raises: ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(
@@ -242,8 +237,8 @@ class LocalEmbedder(OnnxEmbedder):
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the output to read, and a function that makes a unit vector of it.
 
-        It is the last layer if the model's files name a pooling, else the export's sentence vector, else the last layer
-        with mean pooling. Raises: ValueError if both are missing, and the errors of :meth:`Dense.load`.
+        The last layer if the model's files name a pooling, else the export's sentence vector, else the last layer's
+        mean. Raises: ValueError if both are missing, and the errors of :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, hidden_output(session), sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
@@ -267,7 +262,7 @@ class LocalEmbedder(OnnxEmbedder):
         return output, finish
 
     def build_graph(self) -> bytes:
-        # The imports take tens of MiB, and are needed only to write a graph.
+        # The imports take tens of MiB.
         from safetensors.numpy import load_file
 
         from retrieval.index.embedders.graph import EncoderShape, build_encoder
@@ -296,7 +291,7 @@ class LocalEmbedder(OnnxEmbedder):
 
 
 def _add_blank(prompt: str) -> str:
-    """Return the prompt with a blank at its end, which a setting loses."""
+    """Restore the blank at the prompt's end, which a setting loses."""
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 

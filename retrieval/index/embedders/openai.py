@@ -45,11 +45,11 @@ class TooMany(EmbeddingFailed):
 
 
 class OpenAICompatibleEmbedder(TextEmbedder):
-    """An embedder on a server. Instances may be shared by threads and survive a fork.
+    """An embedder on a server; instances may be shared by threads and survive a fork.
 
-    ``max_tokens`` bounds the chunks that are sent, as `count_tokens` estimates; texts are never cut here.
-    ``timeout_seconds`` applies to each attempt with documents, ``query_timeout_seconds`` to a whole call while a reader
-    waits, which has two attempts and a circuit breaker. Raises: ImproperEmbedder if an argument cannot work.
+    ``max_tokens`` bounds chunks by the estimate of `count_tokens`. ``timeout_seconds`` applies to each attempt with
+    documents, ``query_timeout_seconds`` to a whole call while a reader waits. Raises: ImproperEmbedder if an argument
+    cannot work.
     """
 
     def __init__(
@@ -84,11 +84,10 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         self._breaker = Breaker("embedder")
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return an estimate, mostly too high: the server's tokenizer is unknown, and asking costs a request.
+        """Return an estimate, mostly too high: the server's tokenizer is unknown.
 
         Four ASCII letters, three digits, or one other character make a token. Against BERT's English vocabulary that is
-        10 to 40 % too many on English prose and documentation of code; on Dutch it is 16 % too few, because that
-        vocabulary splits foreign words.
+        10 to 40 % too many on English prose and documentation of code; on Dutch it is 16 % too few.
         """
         return [sum(_tokens_of(piece) for piece in PIECE.finditer(text)) for text in texts]
 
@@ -108,7 +107,6 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         return vector
 
     def _embed_for_reader(self, texts: Sequence[str]) -> Vectors:
-        """Embed with short timeouts, and without a server that failed repeatedly. Raises: EmbeddingFailed."""
         seconds = deadline.seconds_left(self.query_timeout_seconds)
         try:
             with self._breaker.call(EmbeddingFailed):
@@ -117,9 +115,9 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
-        """Embed in batches. Raises: EmbeddingFailed.
+        """Embed in batches, halved for good if the server refuses a batch.
 
-        The batch size is halved for good if the server refuses a batch, unless it also refuses a single text.
+        Raises: EmbeddingFailed.
         """
         vectors, start, size_before = [np.empty((0, self.dimension), np.float32)], 0, self.batch_size
         while start < len(texts):

@@ -1,4 +1,4 @@
-"""Read an embedder in the form of sentence-transformers: encoder, pooling and prompts.
+"""Read an embedder in the form of sentence-transformers.
 
 Source: Reimers and Gurevych, "Sentence-BERT", EMNLP 2019.
 """
@@ -45,7 +45,7 @@ class Pooling(StrEnum):
     LAST = "pooling_mode_lasttoken"
 
     def of(self, hidden: Vectors) -> Vectors:
-        """Return one vector for all tokens, special ones included; shape (tokens, width) -> (width,)."""
+        """Return one vector for all tokens; shape (tokens, width) -> (width,)."""
         match self:
             case Pooling.CLS | Pooling.LAST:
                 vector: Vectors = hidden[0 if self is Pooling.CLS else -1]
@@ -102,8 +102,8 @@ class SentenceModel:
     """A model that can be run: an encoder, and the steps that make one vector of its output.
 
     ``file`` is an ONNX file, or a BERT's weights. If ``pooling`` is None, the export's sentence vector is used, or the
-    mean. ``is_normalized`` is true if the model itself returns unit vectors. ``dimension`` is their width; the first
-    ``kept`` numbers are used. ``max_tokens`` includes special tokens and prompts.
+    mean. ``dimension`` is the vectors' width; the first ``kept`` numbers are used. ``max_tokens`` includes special
+    tokens and prompts.
     """
 
     folder: Path
@@ -123,14 +123,12 @@ class SentenceModel:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings that decide the vectors."""
         steps = [each.activation for each in self.dense] + ["Normalize"] * self.is_normalized
         kept = [str(self.kept)] * (self.kept < self.dimension)
         pooling = self.pooling.value if self.pooling is not None else "the export's own"
         return (pooling, *steps, str(self.max_tokens), str(self.lowercase), *kept)
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files that decide the vectors."""
         data = sorted(self.file.parent.glob(f"{self.file.name}?data*"))
         files = (self.folder / CONFIG, self.folder / TOKENIZER, self.file, *data, *(each.file for each in self.dense))
         return tuple(file for file in files if file.is_file())
@@ -144,12 +142,12 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-# These architectures count positions from after the padding token's id, so fewer are left.
+# These architectures count positions from after the padding token's id.
 _OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
 
 
 def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceModel:
-    """Return the embedder in a folder; ``dimension`` is how many numbers of a vector to use, None for all.
+    """Return the embedder in a folder; ``dimension`` None uses all numbers of a vector.
 
     Raises: ValueError if it cannot be run here; KeyError and TypeError if its description is malformed; OSError.
     """

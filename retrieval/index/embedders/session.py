@@ -1,4 +1,4 @@
-"""ONNX Runtime's sessions, and an embedder's session and tokenizer in one process."""
+"""Open ONNX Runtime's sessions, and an embedder's session and tokenizer."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "posit
 
 
 def open_session(source: str | bytes) -> Any:
-    """Open a session whose calls use their caller's thread only, so that callers decide the concurrency."""
-    # Telemetry starts a thread, which a fork lacks and waits for at its end.
+    """Open a session whose calls use their caller's thread only."""
+    # Telemetry starts a thread, for which a fork waits at its end.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    # The import takes tens of MiB, which processes without a model avoid.
+    # The import takes tens of MiB.
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -102,7 +102,7 @@ def feed_of(encoding: Encoding, inputs: Mapping[str, Integer]) -> dict[str, Any]
 
 
 def well_formed(text: str) -> str:
-    """Replace lone surrogates by "?": JSON can contain them, tokenizers and servers refuse them."""
+    """Replace lone surrogates by "?": tokenizers and servers refuse them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -138,8 +138,8 @@ def embed(
 class EmbeddingRuntime:
     """An open session with its tokenizer, which embeds texts one at a time.
 
-    ``finish`` makes a unit vector of the session's ``output`` without its first axis: the last layer, shape (1, tokens,
-    width), or a sentence vector, shape (1, width).
+    ``finish`` makes a unit vector of ``output`` without its first axis: the last layer, shape (1, tokens, width), or a
+    sentence vector, shape (1, width).
     """
 
     session: Any
@@ -153,8 +153,7 @@ class EmbeddingRuntime:
     def encode(self, text: str, prompt: str) -> Encoding:
         read = well_formed(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
-        # `count` shares this tokenizer, because a large vocabulary takes hundreds of MiB; so the text is truncated
-        # here.
+        # `count` shares this tokenizer, because a large vocabulary takes hundreds of MiB.
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
@@ -188,8 +187,8 @@ def sentence_output(session: Any) -> str | None:
 def _multiplies_bytes_exactly() -> bool:
     """Return whether int8 products do not saturate by themselves.
 
-    They do on x86 without VNNI; ONNX Runtime's exact way costs half a millisecond a query and gives the same vectors as
-    other processors. An unknown processor gets the exact way.
+    They do on x86 without VNNI; ONNX Runtime's exact way costs half a millisecond a query. An unknown processor gets
+    the exact way.
     """
     if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
         return True

@@ -26,7 +26,10 @@ MOST_DROPPED = 30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a score. ``start``, ``width`` and ``axis`` (the place of 0) of its bar are in percent."""
+    """A part of a score.
+
+    Its bar's ``start``, ``width`` and ``axis`` (the place of 0) are in percent.
+    """
 
     name: str
     css_class: str
@@ -51,7 +54,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """The places that it ranks higher than on the other side; 0 if only one side has it."""
+        """The ranks gained on the other side; 0 if only one side has the candidate."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
@@ -97,7 +100,7 @@ def compare(
     profiles: tuple[NamedProfile, NamedProfile],
     top_k: int | None = None,
 ) -> ProfileComparison:
-    """Search twice in sequence; the second search finds warm caches, so its times are a little low."""
+    """Search twice in sequence; the second search finds warm caches."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
     return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
 
@@ -133,10 +136,7 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
 
 
 def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    """Return the candidates whose passage still exists.
-
-    The largest bar reaches the edge; 0 is at the left unless a contribution is negative.
-    """
+    """Return the candidates whose passage still exists; the largest bar reaches the edge."""
     parts_of = {candidate.chunk_id: _list_parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
     largest = max(map(abs, contributions), default=0.0) or 1.0
@@ -164,7 +164,6 @@ def _add_other_ranks(side: ProfileResult, other: ProfileResult) -> ProfileResult
 
 
 def _list_parts(candidate: Candidate) -> list[Part]:
-    """Return the parts of the candidate's score; a reranker that decides alone replaces the others."""
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
         Part(

@@ -1,7 +1,6 @@
 """Search profiles: choose, create, publish and withdraw versions.
 
-Each search reads the published version, so all processes use it at once. RETRIEVAL_HYBRID_ENABLED false overrules all
-profiles: then only vectors rank.
+RETRIEVAL_HYBRID_ENABLED false overrules all profiles: then only vectors rank.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUILT_IN = "built-in"
-# Each search runs this query; building it with the ORM takes longer than PostgreSQL does.
+# Building this query with the ORM takes longer than PostgreSQL runs it.
 _IN_FORCE = """
     SELECT version.id, profile.slug || ' v' || version.number, version.settings
     FROM retrieval_searchprofileversion AS version
@@ -81,8 +80,7 @@ def built_in_profile() -> ProfileSettings:
 def active_profile() -> NamedProfile:
     """Return the published version, or the built-in profile if there is none.
 
-    If it is unreadable, the built-in profile is returned with an ``error``. Raises: SearchUnavailable if the database
-    does not answer.
+    The built-in profile replaces an unreadable one, with an ``error``. Raises: SearchUnavailable.
     """
     try:
         with connection.cursor() as cursor:
@@ -110,7 +108,7 @@ def register_chooser(chooser: Chooser) -> None:
 def profile_for(subject: str) -> NamedProfile:
     """Return the first chooser's profile for the visitor, or else :func:`active_profile`.
 
-    Choosers need a subject; a failing one is logged and skipped. Raises: SearchUnavailable.
+    A failing chooser is logged and skipped. Raises: SearchUnavailable.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -140,7 +138,7 @@ def named(version: SearchProfileVersion) -> NamedProfile:
 def dense_only_unless_hybrid(plan: SearchPlan) -> SearchPlan:
     """Return the plan, or a search by vectors alone while the site's switch is off.
 
-    A threshold for another method's scores is dropped, because it does not fit cosines.
+    A threshold for another method's scores is dropped.
     """
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
@@ -180,9 +178,8 @@ def publish(
 ) -> Publication:
     """Publish the version instead of the previous one.
 
-    If gates object, ``override`` must give the reason to publish anyway, which is recorded.
-
-    Raises: ImproperProfile if the version cannot be read, PublicationRefused if a gate objects.
+    If gates object, ``override`` must give the reason, which is recorded. Raises: ImproperProfile if the version cannot
+    be read, PublicationRefused if a gate objects.
     """
     version.read()
     by = published_by.pk if published_by else None

@@ -1,7 +1,6 @@
-"""A cross encoder on ONNX Runtime, from a model that the site chooses.
+"""A cross encoder on ONNX Runtime, which reads question and passage as one sequence.
 
-It reads question and passage as one sequence and scores how well they match (Nogueira and Cho, "Passage Re-ranking with
-BERT", 2019).
+Source: Nogueira and Cho, "Passage Re-ranking with BERT", 2019.
 """
 
 from __future__ import annotations
@@ -31,18 +30,16 @@ if TYPE_CHECKING:
 
 # The limit of a pair; the longer text is cut first.
 MAX_TOKENS = 512
-# Until then, searches do not try again to load a model that failed.
+# Seconds before a failed model is loaded again.
 RETRIED_AFTER_SECONDS = 60.0
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
     """A cross encoder, safe for threads and forks.
 
-    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's one output through its
-    activation, by default a sigmoid. ``threads`` pairs are read at once, each in its own run, so that no score depends
-    on other pairs.
-
-    Raises: ImproperlyConfigured for an unusable argument or folder; a name is looked up at first use.
+    ``model`` is a folder with an ONNX file, or a name on the hub. A score is the model's output through its activation,
+    by default a sigmoid. Each pair has its own run, so that no score depends on other pairs. Raises:
+    ImproperlyConfigured for an unusable argument or folder.
     """
 
     def __init__(self, model: str, threads: int = 2, cache_dir: Path | None = None) -> None:
@@ -92,7 +89,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
-        # Loading can take long; another thread waits only as long as its question may.
+        # Another thread waits for the load only as long as its question may.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")

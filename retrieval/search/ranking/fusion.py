@@ -1,4 +1,4 @@
-"""One ranking from two retrievers and several searches: normalised, fused and adjusted scores. PURE."""
+"""Normalise, fuse and adjust the scores of two retrievers and several searches. PURE."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from retrieval.profile_settings import ProfileSettings
 
 
-# Boosts and reranking are measured in the fused scores' spread, so that a weight means the same with every method.
+# Boosts are in the fused scores' spread, so that a weight means the same with every method.
 
 
 def boost(
@@ -35,7 +35,7 @@ def boost(
 ) -> list[Candidate]:
     """Return the candidates with boosts for their documents' metadata, best first.
 
-    ``metadata`` is by chunk id; a list matches by each member. Boosts are unscaled if all scores are equal.
+    ``metadata`` is by chunk id; a list matches by each member.
     """
     unit = spread([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -53,8 +53,8 @@ def boost(
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
     """Return the candidates reordered by the reranker's scores, best first.
 
-    A weighted judgement is z-scored, times weight and spread of the fused scores; candidates that are unjudged or below
-    ``rerank_depth`` get the lowest one. An unweighted judgement decides alone, and unjudged candidates are dropped.
+    A weighted judgement is z-scored, times weight and spread of the fused scores; unjudged candidates get the lowest
+    one. An unweighted judgement decides alone, and unjudged candidates are dropped.
     """
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)
@@ -107,8 +107,8 @@ def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
-# If no candidate contains this share of the question's words, for example in another language, words are weaker
-# evidence, and methods that discount words lower BM25's weight in proportion (ADR 8).
+# Below this share of the question's words in every candidate, methods that discount words lower BM25's weight in
+# proportion (ADR 8).
 FULL_WORD_SHARE = 0.6
 
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
@@ -123,8 +123,8 @@ def fuse(
 ) -> list[Candidate]:
     """Return all listed candidates and ``others``, best first.
 
-    ``scores`` are of candidates that a retriever did not return; the method decides whether it ranks by them.
-    ``word_share`` is the largest of all candidates. If one retriever is missing, the other's order is kept.
+    ``scores`` are of candidates that a retriever did not return. ``word_share`` is the largest of all candidates. If
+    one retriever is missing, the other's order is kept.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {
@@ -166,10 +166,8 @@ def fuse(
 def add_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
     """Merge several searches for one question into one list, best first.
 
-    A search is its text, weight and fused list; all lists have the same candidates. Scores are weighted sums; ties are
-    broken by chunk id.
-
-    Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
+    All fused lists have the same candidates. Ties are broken by chunk id. Source: Fox and Shaw, "Combination of
+    Multiple Searches", TREC-2, 1993 (CombSUM).
     """
     said: dict[int, list[tuple[SearchScore, Candidate]]] = defaultdict(list)
     for query, weight, fused in searches:

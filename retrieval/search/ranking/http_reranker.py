@@ -18,12 +18,12 @@ from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_texts
 
 PAUSE_SECONDS = 0.1
-# Servers return the passages, some unasked: 100 of them take less than a tenth of this.
+# 100 passages take less than a tenth of this.
 LARGEST_ANSWER_BYTES = 8 * 2**20
 
-# The batch sizes are TEI's default maximum and one for other servers.
+# TEI's default maximum, and a batch size for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
-# Request fields in addition to Cohere's. vLLM refuses long texts unless it may cut them; -1 is the model's limit.
+# vLLM refuses long texts unless it may cut them; -1 is the model's limit.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "jina": {"return_documents": False},
     "cohere": {},
@@ -35,10 +35,8 @@ AUTO = "auto"
 class HttpReranker(Reranker):
     """A reranker on a server, safe for threads and forks.
 
-    ``url`` is the base URL, or ends in ``/rerank``. ``api`` "auto" is TEI's protocol without a ``model``, else
-    Cohere's, which the others understand. Scores are usually in [0, 1].
-
-    Raises: ImproperlyConfigured for an unusable argument.
+    ``api`` "auto" is TEI's protocol without a ``model``, else Cohere's. Raises: ImproperlyConfigured for an unusable
+    argument.
     """
 
     def __init__(self, url: str, api_key: str = "", model: str = "", api: str = AUTO) -> None:

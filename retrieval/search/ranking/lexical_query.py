@@ -14,15 +14,14 @@ from retrieval.search.understanding.vocabulary import Expansion, document_freque
 from retrieval.text.terms import DIMENSIONS, expand_identifiers, inverse_document_frequency, lexeme_dimension, spellings
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# Phrases match as in PostgreSQL: consecutive lexemes within one field, a stop word is any word, and a phrase of stop
-# words requires no word. Identifiers may be written whole or in parts (:func:`retrieval.text.terms.spellings`):
-# ``"MX-9920-W"`` finds ``MX-9920-W``, ``mx9920w`` and ``MX 9920 W``, but not ``MX-9902-W``.
+# Phrases match as in PostgreSQL: consecutive lexemes within one field; a stop word is any word. Identifiers match whole
+# or in parts (:func:`retrieval.text.terms.spellings`): ``"MX-9920-W"`` finds ``mx9920w`` and ``MX 9920 W``.
 
 
 def chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
     """Return the SQL condition for required phrases and excluded words, with parameters; may be empty.
 
-    It follows another condition, on ``chunk_id`` and ``document_id``. The planner may use the GIN index, or check rows.
+    It follows another condition, on ``chunk_id`` and ``document_id``.
     """
     collections = by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = constraint_tsqueries(question, list(collections))
@@ -62,16 +61,14 @@ def constraint_tsqueries(question: ParsedQuestion, configurations: Sequence[str]
     return tsqueries
 
 
-# BM25's upper bound as a matching condition. A term's weight in a passage is below k1 + 1, so a passage's score is
+# BM25's upper bound as a matching condition: a term's weight in a passage is below k1 + 1, so a passage's score is
 # below k1 + 1 times the idf sum of its terms. Once ``depth`` passages are found, those with a bound below the worst
-# score can be skipped. The bound is a formula of terms, which the index answers without reading passages. The result is
-# exact, except for hash collisions (:mod:`retrieval.text.terms`).
-#
-# Sources: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995
-# (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
-# Process", CIKM 2003 (the formula: "weak AND").
+# score can be skipped. The result is exact, except for hash collisions (:mod:`retrieval.text.terms`). Sources: Turtle
+# and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995 (MaxScore);
+# Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003
+# (the formula: "weak AND").
 
-# The index spends more time on a larger formula than it saves.
+# A larger formula costs more time than it saves.
 LARGEST_FORMULA = 100
 # Scores are sums of single-precision numbers; a bound may miss by this much.
 ROUNDING = 1e-4
@@ -106,11 +103,8 @@ def rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def candidates(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for all passages that can reach ``threshold`` with an uncommon term; may be empty.
-
-    It matches few other passages, with at most LARGEST_FORMULA terms.
-    """
-    # Falling bounds keep the formula small. Common terms come last, because they do not decide on candidacy.
+    """Return a tsquery for all passages that can reach ``threshold`` with an uncommon term; may be empty."""
+    # Falling bounds keep the formula small; common terms do not decide on candidacy.
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
     # The least significant terms count as present in every passage until the formula is small enough. It then matches
@@ -138,7 +132,7 @@ class _Formula:
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
     def needing(self, needed: float) -> str | None:
-        """Return a formula for passages whose terms' bounds sum to ``needed`` or more; None if impossible."""
+        """Return a formula for terms whose bounds sum to ``needed`` or more; None if impossible."""
         return self._build_from(0, needed, False)
 
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
@@ -161,11 +155,9 @@ class _Formula:
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
 
-# A lexeme in a larger share of the passages makes no passage a candidate: reading half of the table would cost more
-# than all other lexemes together, and decide little.
+# Passages need a rarer lexeme: reading half of the table would cost more than all other lexemes together.
 COMMON_SHARE = 0.5
-# An expansion with a lower weight, as a share of a word of one passage, is another word: mostly, corrected names weigh
-# .64 to .87, words near a missing name .2 to .5.
+# The least similarity of an expansion: corrected names weigh .64 to .87, words near a missing name .2 to .5.
 NEARLY_THE_WORD = 0.58
 
 
@@ -175,8 +167,8 @@ class LexicalQuery:
 
     ``mixed`` collections also have other configurations. ``idf`` maps the corpus's lexemes to weights > 0.
     ``expansions`` maps missing words to similar ones, nearest first. A passage must contain a ``matching`` lexeme and
-    meet ``constraint``, a tsquery. Stored term weights are below ``largest_weight``. ``unknown`` counts missing lexemes
-    without an expansion, of ``unknown_weight`` each; ``unknown_words`` have no near expansion.
+    meet ``constraint``, a tsquery. ``unknown`` counts missing lexemes without an expansion; ``unknown_words`` have no
+    near expansion.
     """
 
     configuration: str
@@ -224,15 +216,12 @@ class LexicalQuery:
 
     @property
     def weights(self) -> SparseVector:
-        """The idf weights at the lexemes' dimensions: their inner product with `bm25` is the unexpanded score."""
+        """The idf weights at the lexemes' dimensions."""
         return sparse(self.idf)
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The weights of each word's expansions; the best inner product of each word adds to the score.
-
-        Not the sum: a passage about *valves* and *values* does not answer a question about *vavles* twice.
-        """
+        """The weights of each word's expansions; the best inner product of each word adds to the score."""
         return [
             [sparse({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
@@ -257,8 +246,7 @@ def build_queries(
     """Return one query for each text-search configuration; none if no lexeme is known or expanded.
 
     Frequencies are summed over all collections, so that scores are comparable. ``fuzzy`` expands unquoted missing
-    words. Words only in documents that one of the ``readers`` may not see are missing too, and no expansions. Raises:
-    InvalidQuery.
+    words. Words only in documents that a reader may not see are missing too. Raises: InvalidQuery.
     """
     parsed = parse(question)
     collections = by_configuration(collection_ids)
@@ -292,7 +280,6 @@ def build_queries(
             expansion.lexeme: expansion.document_frequency for meant in expansions.values() for expansion in meant
         }
         if held:
-            # Lexemes that are not common make a passage a candidate, or else the rarest one.
             selective = [lexeme for lexeme, frequency in held.items() if frequency <= COMMON_SHARE * passages]
             idf = {lexeme: inverse_document_frequency(frequency, passages) for lexeme, frequency in known.items()}
             stood_in_for = {lexeme for typed in expansions for lexeme in unknown.get(typed, {}).get(configuration, ())}

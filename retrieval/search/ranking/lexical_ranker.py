@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-# A word includes what joins it to the next one, so that codes, paths and versions stay whole.
+# A word includes its joins, so that codes, paths and versions stay whole.
 _WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
@@ -50,7 +50,7 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
 def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
     """Return each passage's spans ``[start, end)`` of words whose lexeme is in ``terms``.
 
-    ``texts`` are contents by chunk id; words are reduced as in the index. Deleted passages have no spans.
+    Deleted passages have no spans.
     """
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
@@ -73,18 +73,17 @@ def matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) 
 
 # A `sparsevec` in binary: width, number of terms, an unused word, places from 0, weights.
 _HEADER_BYTES = 12
-# The first look at the index reads about this many passages, each further look WIDER_LOOK times as many.
+# Passages read first; each further look reads WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# The GIN index must be used: the planner, which ignores that search vectors are stored out of line, would read the
-# whole table if half of the passages match, ten times as slowly. Plans are not cached, because the number of matching
-# rows differs by a factor of a thousand.
+# The planner ignores that search vectors are stored out of line, and would read the whole table, ten times as slowly.
+# Plans are not cached, because the number of matching rows differs by a factor of a thousand.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The query's lexemes, highest weight first, with their weights in the passages ``ids``, shape (passages,)."""
+    """The query's lexemes, highest weight first, with their weights in ``ids``, shape (passages,)."""
 
     ids: list[int]
     weights: dict[str, Vectors]
@@ -121,9 +120,9 @@ class Bm25Ranker(Ranker):
         self._last_read: tuple[Mapping[int, StoredChunk], list[tuple[LexicalQuery, Held]]] | None = None
 
     def rank(self, depth: int) -> Ranking:
-        """Return the best ``depth`` passages by BM25, with expansions of missing words.
+        """Return the best ``depth`` passages by BM25; empty without a lexeme of the question.
 
-        Empty if the documents contain no lexeme of the question. Raises: RetrieverFailed.
+        Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
             rows = [row for query in self._queries for row in _find_best(query, self._filters, depth)]
@@ -142,7 +141,7 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return BM25 scores as the database computes them; 0 for a passage without any lexeme."""
+        """Return BM25 scores as the database computes them; 0 without any lexeme."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -177,7 +176,6 @@ class Bm25Ranker(Ranker):
         }
 
     def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, Held]]:
-        """Return the passages' term weights, cached because scores and terms need the same ones."""
         if self._last_read is None or self._last_read[0] is not stored:
             read = [(query, read_held(query, stored)) for query in self._queries]
             self._last_read = stored, [(query, held) for query, held in read if held.ids]
@@ -195,10 +193,7 @@ class Bm25Ranker(Ranker):
 
 
 def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
-    """Return ids and scores of the best passages.
-
-    Passages with rare terms are searched first, then all that may still be better.
-    """
+    """Return ids and scores of the best passages."""
     try:
         passing, passing_values = document_condition(filters)
     except EmptyResultSet:
@@ -213,7 +208,7 @@ def _find_best(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[
             f"ORDER BY distance, id LIMIT {depth:d}",
             [*weights, *analysed_values, all_of([notation, query.constraint]), *passing_values],
         )
-        # Inner products are negative here: the least is the best.
+        # Inner products are negative: the least is the best.
         return [(pk, 0.0 - distance) for pk, distance in rows]
 
     terms = query.terms

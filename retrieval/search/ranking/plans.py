@@ -30,7 +30,7 @@ def plan_for(
 ) -> SearchPlan:
     """Return the plan of one search.
 
-    Raises: InvalidQuery unless 1 <= top_k <= depth: a longer list than the retrievers return would change its head.
+    Raises: InvalidQuery unless 1 <= top_k <= depth.
     """
     wanted = settings.top_k if top_k is None else top_k
     depth = max(settings.depth, settings.candidate_multiplier * settings.top_k)

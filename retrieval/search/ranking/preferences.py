@@ -1,8 +1,7 @@
-"""Preferences for passages of a new subject, and for passages in the question's language. PURE.
+"""Prefer passages of a new subject, and passages in the question's language. PURE.
 
-Both compare strengths of passages as answers: closeness plus word share, as in :mod:`chat.answering.evidence`, where a
-sum of 1 is as likely to answer as not. A passage in another language shares no words, so its closeness counts four
-times.
+The strength of an answer is closeness plus word share (:mod:`chat.answering.evidence`): at 1, it is as likely to answer
+as not. A passage in another language shares no words, so its closeness counts four times.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
 
 PASSABLE, PASSABLE_CLOSENESS = 1.0, 0.5
 SHOWN = 8
-# A question begins a new subject if its best passage is stronger than STRONG, and by MUCH_STRONGER stronger than the
-# best one of the search with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).
+# A new subject's best passage exceeds STRONG, and the best one of the joined search by MUCH_STRONGER
+# (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER = 1.2, 0.8
 ACROSS_LANGUAGES = 4.0
 CONJUNCTIONS = frozenset(["and", "or", "but", "en", "of", "maar"])
-# These words refer to earlier turns; "het" only at the end, because elsewhere it is an article.
+# "het" only at the end, because elsewhere it is an article.
 _POINTING = frozenset(
     """
     it its that this these those they them their he him his she one ones dat dit die deze hij zij ze hem haar
@@ -37,7 +36,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """The strengths of passages as answers to the question alone; ``shares`` and ``languages`` are by chunk id."""
+    """The strengths of passages as answers to the question alone, by chunk id."""
 
     calibration: Calibration
     language: str
@@ -66,8 +65,7 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``joined`` is the ranking with earlier questions. Conjunctions at the start and words that refer to earlier turns
-    show that it is not.
+    ``joined`` is the ranking with earlier questions.
     """
     words = _WORD.findall(question.casefold())
     if CONJUNCTIONS.intersection(words[:1]) or _POINTING.intersection(words) or words[-1:] == [_POINTING_AT_THE_END]:
@@ -80,9 +78,8 @@ def is_new_subject(
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
     """Return the candidates with passable ones in the question's language before other languages.
 
-    A passage is passable if it is close, and strong or closer than all passages in other languages, because it may use
-    other words than the question. Other languages lose the lead of their best passage over the last passable one. A
-    passage with a boost keeps its score.
+    A passage is passable if it is close, and strong or closer than all passages in other languages. A passage with a
+    boost keeps its score.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
     closest = max(map(strengths.closeness, foreign), default=math.inf)

@@ -1,5 +1,3 @@
-"""Rerank the fused candidates within a time limit; a reranker that fails or is late is left out, announced."""
-
 from __future__ import annotations
 
 import logging
@@ -33,7 +31,7 @@ def rerank_in_time(
 ) -> tuple[list[Candidate], RerankTrace]:
     """Return the reranked candidates; unchanged, with the reason, if the reranker fails or is late.
 
-    ``queries`` are the search texts with their weights, which sum to 1: a candidate's judgement is the weighted sum.
+    The weights of ``queries`` sum to 1; a candidate's judgement is the weighted sum.
     """
     started = time.perf_counter()
     name, depth = settings.reranker, settings.rerank_depth
@@ -55,7 +53,7 @@ def rerank_in_time(
     except (RerankFailed, ImproperlyConfigured) as error:
         failed = trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
-        # The fused order is a good answer: nothing that a reranker raises may take it away, and all of it is announced.
+        # The fused order is a good answer, whatever a reranker raises.
         logger.exception("The reranker %s failed unexpectedly.", name)
         failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
     RERANK_FAILURES.labels(reranker=name).inc()

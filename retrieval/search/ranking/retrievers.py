@@ -31,7 +31,7 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# PostgreSQL ends a statement at the deadline; other waits, such as for an embedding server, are abandoned.
+# PostgreSQL ends a statement at the deadline; other waits are abandoned.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -48,7 +48,7 @@ class RetrieverResult:
 def run_retrievers(
     queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
 ) -> tuple[list[RetrieverResult], ...]:
-    """Return both retrievers' results for each query; each runs in a thread with its own connection."""
+    """Return both retrievers' results for each query; each retriever runs in a thread with its own connection."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan.depth))
@@ -91,7 +91,7 @@ def _run(ranker: Ranker, depth: int) -> RetrieverResult:
     except RetrieverFailed as error:
         return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
-        # An unexpected error of one retriever must not stop the other.
+        # An error of one retriever must not stop the other.
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
@@ -115,10 +115,7 @@ class Known:
 
 
 def look_up(searches: Sequence[list[RetrieverResult]], plan: SearchPlan) -> list[Known]:
-    """Read the candidates' index data for ranking and explanation, once for all searches.
-
-    On failure the lists stay unchanged, and the traces get an ``error``.
-    """
+    """Read the candidates' index data, once for all searches; on failure the traces get an ``error``."""
     answered = [result for results in searches for result in results if result.ranking is not None]
     everything = {chunk.chunk_id for result in answered if result.ranking for chunk in result.ranking.chunks}
     if not everything:

@@ -35,7 +35,7 @@ def all_of(notations: Iterable[str]) -> str:
 def within_one_field(phrase: str) -> str:
     """Return ``phrase``, a tsquery of consecutive lexemes, limited to one field.
 
-    Fields are consecutive in a search vector, but a title's end and a heading's beginning are no phrase.
+    A title's end and a heading's beginning are no phrase.
     """
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase

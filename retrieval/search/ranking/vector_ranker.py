@@ -1,7 +1,4 @@
-"""Nearest neighbours by cosine.
-
-Small sets are compared row by row, which is exact and fast. Larger ones use HNSW, with iterative scans so that
-selective filters still fill the list.
+"""Nearest neighbours by cosine: row by row in small sets, by HNSW with iterative scans in larger ones.
 
 Source: Malkov and Yashunin, "Efficient and Robust Approximate Nearest Neighbor Search Using Hierarchical Navigable
 Small World Graphs", IEEE TPAMI 2020.
@@ -33,7 +30,7 @@ from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.understanding.syntax import ParsedQuestion, parse
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
-# Comparing every row of a smaller set is exact, and no slower than the index.
+# Comparing every row of a smaller set is exact, and as fast.
 EXACT_UP_TO = 10_000
 # From this size on, each doubling adds half of the candidates.
 WIDENED_FROM = 50_000
@@ -115,13 +112,11 @@ class VectorRanker(Ranker):
 
 
 def _compute_widening(passages: int) -> float:
-    """Return the factor for candidates: in a larger graph the same number finds fewer of the neighbours."""
     if passages <= WIDENED_FROM:
         return 1.0
     return 1 + max(0.0, math.log2(passages / count_vector_indexes() / WIDENED_FROM)) / 2
 
 
 def _has_few_rows(source: str, parameters: list[object]) -> bool:
-    """Return whether comparing each remaining row is fast; the index would skip most rows."""
     ((number,),) = fetch(f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {EXACT_UP_TO + 1:d}) AS found", parameters)
     return bool(number <= EXACT_UP_TO)

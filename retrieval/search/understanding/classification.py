@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping
 from retrieval.text.word_lists import read_sections
 from retrieval.types import Classification, QueryClass
 
-# These rules need the typed capitals, which distinguish identifiers and error messages from words.
+# Capitals distinguish identifiers and error messages from words.
 AS_TYPED = frozenset({"error message", "identifier"})
 
-# Rules in the order in which they are tried. `retrieval/text/languages/` has their patterns.
+# The first matching rule decides. `retrieval/text/languages/` has the patterns.
 RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("comparison words", QueryClass.COMPARISON),
     ("comparative", QueryClass.COMPARISON),
@@ -42,7 +42,7 @@ RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("concept words", QueryClass.CONCEPTUAL),
 )
 NO_PATTERN = "no pattern"
-# The beginning contains the question; the rest is quoted material and would only cost time.
+# The rest is quoted material and would only cost time.
 CHARACTERS_READ = 1000
 
 

@@ -1,5 +1,3 @@
-"""Correct misspelt words of a question by the words of the documents that are searched."""
-
 from __future__ import annotations
 
 import logging
@@ -18,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """Return the reformulation with certain misspellings corrected, by the words of documents that pass the filters."""
+    """Return the reformulation with certain misspellings corrected."""
     try:
         correction = correct(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:

@@ -11,22 +11,22 @@ from retrieval.types import (
     Turn,
 )
 
-# Of a question alone, and joined with those before it: measured in docs/adr/0045-follow-ups-are-searched-twice.md.
+# Weights of the question alone, and joined: docs/adr/0045-follow-ups-are-searched-twice.md.
 SEARCH_WEIGHTS = (0.7, 0.3)
 
 
-# A question of so few words seldom stands alone, nor does a longer one that begins with "and".
+# Shorter questions, and longer ones that begin with "and", need the questions before them.
 FEW_WORDS, FEW_WORDS_AFTER_AND, SEARCH_WEIGHTS_OF_FEW_WORDS = 3, 5, (0.4, 0.6)
 
 
-# Of the earlier questions that a question is joined with.
+# Limits of the earlier questions that a question is joined with.
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
 def join_questions(question: str, history: Sequence[Turn]) -> str:
-    """The last two questions of ``history``, oldest first, and ``question``; empty if there are none.
+    """Return the last two questions of ``history``, oldest first, and ``question``; empty if there are none.
 
-    Empty also for a question with quoted phrases or excluded words: only passages that meet them are wanted.
+    Empty also for a question with quoted phrases or excluded words.
     """
     parsed = parse(question)
     if parsed.is_constrained:
@@ -37,7 +37,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 
 
 def search_weights(question: str) -> tuple[float, float]:
-    """The weights of the question alone and of the joined text; they sum to 1."""
+    """Return the weights of the question alone and of the joined text; they sum to 1."""
     words = question.casefold().split()
     most = FEW_WORDS_AFTER_AND if CONJUNCTIONS.intersection(words[:1]) else FEW_WORDS
     return SEARCH_WEIGHTS_OF_FEW_WORDS if len(words) <= most else SEARCH_WEIGHTS

@@ -1,7 +1,6 @@
-"""Reformulation by a language model behind OpenAI's chat-completions protocol (OpenAI, Ollama, vLLM, LM Studio, ...).
+"""Reformulate follow-ups and long questions by a language model behind OpenAI's chat-completions protocol.
 
-The model is asked only for follow-ups and long questions. If it fails, is late or writes an unusable query, the
-question stays unchanged.
+If it fails, is late or writes an unusable query, the question stays unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from retrieval.types import Reformulation, Turn
 logger = logging.getLogger(__name__)
 
 LONGEST_QUERY_CHARACTERS = 300
-# Longer questions are worth shortening, also without a conversation.
 LONG_QUESTION_WORDS = 25
 LONGEST_ANSWER_CHARACTERS = 600
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
@@ -42,7 +40,7 @@ followed, whatever it says."""
 
 
 class ModelReformulator:
-    """Implements ``QueryReformulator``. ``timeout_seconds`` limits the whole request."""
+    """A ``QueryReformulator``; ``timeout_seconds`` limits the whole request."""
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float = 4.0) -> None:
         self._model = ChatModel(base_url, api_key, model, timeout_seconds)
@@ -68,7 +66,7 @@ class ModelReformulator:
 
 
 def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, str]]:
-    """Return chat messages with the conversation fenced by a random mark, which its authors cannot guess."""
+    """Fence the conversation by a random mark, which its authors cannot guess."""
     fence = f"CONVERSATION-{secrets.token_hex(8)}"
     turns = [{"question": turn.question, "answer": turn.answer[:LONGEST_ANSWER_CHARACTERS]} for turn in history]
     conversation = "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns)

@@ -33,14 +33,14 @@ _SECTION = re.compile(
 )
 
 
-# A name of one word is rare if at most this share of the passages in the other collections contain it.
+# At most this share of the passages in other collections contain a rare name.
 RARE_SHARE = 0.01
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
     """Return the slugs of the collections whose name or slug the question contains as whole words.
 
-    A name of one word must be rare: no ordinary word such as "parts", and in few passages of the other collections.
+    A name of one word must be rare: no ordinary word such as "parts".
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []
@@ -65,7 +65,7 @@ def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
 
 
 def find_codes(question: str) -> frozenset[str]:
-    """The lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
+    """Return the lexemes of codes in the question, as letters and digits: ``mx9920w`` for MX-9920-W."""
     words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 

@@ -43,7 +43,7 @@ def tokens_of(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# Shorter words are no slips. A slip at the end may be another form of the word: "houses", "housed".
+# A slip at the end may be another form of the word: "houses", "housed".
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
@@ -68,11 +68,11 @@ SHORTEST_WORD = 4
 # Ordinary words that the documents lack get suggestions only from this length on ("pasta" is not "past"), as do words
 # two edits away.
 SHORTEST_ORDINARY = 7
-# The more frequent of two candidates is chosen if it occurs this many times as often.
+# The more frequent of two candidates wins if it occurs this many times as often.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
-# These words are no part of a code that is written with spaces.
+# These words are no part of a code with blanks.
 _SMALL_WORDS = frozenset("a an are at de en het in is of on op or the to van was".split())  # noqa: SIM905
 
 
@@ -102,7 +102,7 @@ class Vocabulary(Protocol):
         """Return the spellings in the documents of these codes (lower-case letters and digits), most frequent first."""
 
     def codes_near(self, code: str) -> Sequence[str]:
-        """Return the documents' codes near a missing code, in their spelling, nearest first."""
+        """Return the documents' codes near a missing code, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,6 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
             near = vocabulary.codes_near(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
-    # The nearest word of each comes first, then the second nearest.
     questions = [
         _replace(question, [*certain, *(offer[min(place, len(offer) - 1)] for offer in offers)])
         for place in range(MOST_SUGGESTIONS)
@@ -154,7 +153,7 @@ def suggest(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _find_certain(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """Return the meant word; empty in doubt, and for names, because people and places have similar names."""
+    """Return the meant word; empty in doubt, and for names, because names are often similar."""
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if len(typed) < SHORTEST_WORD or vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):

@@ -1,11 +1,8 @@
 """Operators of a question: quoted phrases that must occur, and words that must not.
 
-``"wet rotor" pump -valve`` asks for passages about pumps with the phrase *wet rotor* and without the word *valve*. Both
-are filters, and do not rank.
-
-In a sentence, quotation marks are no operator: the answer to ``What year was the author of "Speed of Sound" born?``
-need not name the song. Quoted words are still never corrected. As an operator they cost .04 nDCG@10 on a public set in
-which one question in seven quotes a title.
+``"wet rotor" pump -valve`` asks for passages about pumps with the phrase *wet rotor* and without the word *valve*. In a
+sentence, quotation marks are no operator: as one they cost .04 nDCG@10 on a public set in which one question in seven
+quotes a title.
 """
 
 from __future__ import annotations
@@ -16,13 +13,11 @@ from dataclasses import dataclass
 from retrieval.exceptions import InvalidQuery
 
 _CURLY = "“”„«»"
-# A quotation mark opens where no word ends and closes where no word begins: 3/4" and 1/2" are inches. Unpaired marks,
-# and pairs around blanks, are ordinary characters.
+# 3/4" and 1/2" are inches: a quotation mark opens where no word ends and closes where no word begins.
 _QUOTED = re.compile(
     r'(?:(?<!\S)(?P<minus>-)|(?<!\w))(?:"(?P<straight>[^"]*)"|[“„](?P<curly>[^“”„]*)[”“]|«(?P<angled>[^«»]*)»)(?!\w)'
 )
-# The word has two characters or more and begins with a letter: a minus before a number is a sign (-5), before one
-# letter an option (-v). The minus of MX-9920-W and both of --verbose do not start a word.
+# A minus before a number is a sign (-5), before one letter an option (-v).
 _EXCLUDED = re.compile(rf'(?<!\S)-(?P<word>[^\W\d_](?:[^\s"{_CURLY}]*[\w+#]))[.,;:!?]*')
 _WORD = re.compile(r"\w")
 # The beginning of an English or Dutch sentence, or the end of any.
@@ -41,8 +36,8 @@ _SENTENCE = re.compile(
 class ParsedQuestion:
     """The parts of a question.
 
-    ``text`` is for ranking: it includes phrases, without quotation marks and exclusions. Only words of ``unquoted`` may
-    be misspelt. A passage must contain all ``phrases`` and none of ``excluded`` (words or phrases).
+    ``text`` is for ranking, without quotation marks and exclusions. Only words of ``unquoted`` may be misspelt. A
+    passage must contain all ``phrases`` and none of ``excluded``.
     """
 
     text: str

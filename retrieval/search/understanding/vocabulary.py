@@ -26,7 +26,7 @@ from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import expand_identifiers, identifiers, inverse_document_frequency
 from retrieval.types import ANYBODY, Reader
 
-# Longer words are hardly ever typed, and distances are eight-bit numbers.
+# Distances are eight-bit numbers.
 LONGEST_TERM = 64
 
 
@@ -38,18 +38,15 @@ def allowed_edits(length: int) -> int:
 
 
 def similarity(term: str, other: str, edits: int) -> float:
-    """Return 1 for the same word, less with each edit relative to the shorter word, as Lucene's fuzzy query.
-
-    It is between 0.5 and 1 for the edits of :func:`allowed_edits`.
-    """
+    """Return 1 for the same word, less with each edit relative to the shorter word, as Lucene's fuzzy query."""
     return 1.0 - edits / min(len(term), len(other))
 
 
 def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
     """Return edits between ``others`` and ``term`` without its last 0, 1, ... ``endings`` letters.
 
-    Shape (endings + 1, len(others)). Row j is also the number of edits between ``term`` and the others with its last j
-    letters appended, because a shared ending adds no distance. Insertion, deletion, substitution and transposition of
+    Shape (endings + 1, len(others)). Row j also counts edits between ``term`` and the others with its last j letters
+    appended, because a shared ending adds no distance. Insertion, deletion, substitution and transposition of
     neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer Detection and Correction of
     Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings`` < len(term).
     """
@@ -59,18 +56,13 @@ def edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt
 
 # Expansion of unknown words follows Elasticsearch's fuzziness AUTO: edits depend on the length, the first letter must
 # match (prefix_length 1), and at most 50 words replace a word (max_expansions). An index on first letter and length
-# finds the few thousand of 300,000 lexemes that are alike; comparing all took many times as long, and few misspellings
-# change the first letter.
-#
-# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the lexeme is compared
-# with each candidate, and the typed word with each candidate plus the word's own ending, *hospit* + *al*, if the
-# candidate has that form.
-#
-# Only words of letters are expanded, into such words: a wrongly corrected part number or year is a wrong answer.
+# finds the few thousand of 300,000 lexemes that are alike. A misspelt word is often stemmed differently: *hospital* to
+# *hospit*, *hosptial* not at all. So the typed word is also compared with each candidate plus the word's own ending,
+# *hospit* + *al*. Only words of letters are expanded: a wrongly corrected part number is a wrong answer.
 
 MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
-# A question has few misspelt words; a pasted log has hundreds of unknown ones.
+# A pasted log has hundreds of unknown words.
 MOST_TERMS = 8
 
 
@@ -88,7 +80,7 @@ def keep_seen(lexemes: Iterable[str], collections: Sequence[int], readers: Seque
     except EmptyResultSet:  # there is no collection
         return set()
     with connection.cursor() as cursor:
-        # A distributed database cannot run a subquery that refers to an outer lexeme, so each lexeme has its own.
+        # A distributed database cannot run a subquery that refers to an outer lexeme.
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
@@ -110,8 +102,7 @@ def unknown_terms(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the typed words that the documents lack, with their lexemes in each configuration.
 
-    A lexeme or stop word of any configuration is known: a Dutch word is not misspelt English. At most MOST_TERMS, in
-    text order.
+    A word of any configuration is known: a Dutch word is not misspelt English. At most MOST_TERMS, in text order.
     """
     lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
@@ -142,9 +133,8 @@ def expand(
     """Return the lexemes of ``collections`` that may have been meant, nearest first.
 
     Ties are broken by frequency, then alphabet; none for a term that is short, long or not only letters. The weight is
-    the similarity times the idf of the most frequent expansion: with its own idf, the rarest, often a misspelling,
-    would win (Lucene blends frequencies for this reason). Frequencies are summed over ``searched``, which contain
-    ``passages``.
+    the similarity times the idf of the most frequent expansion, because the rarest is often a misspelling (Lucene
+    blends frequencies for this reason).
     """
     edits = allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
@@ -172,7 +162,7 @@ def _find_near(
         candidate, distance = candidates[place], int(distances[place])
         near[candidate] = distance, similarity(lexeme, candidate, distance)
     of_typed = edit_distances(typed, candidates, endings=endings)
-    # A short lexeme within two edits of a part of the word is hardly related.
+    # A short lexeme near a part of the word is hardly related.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
     allowed = np.array([min(edits, allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
@@ -186,7 +176,6 @@ def _find_near(
 
 
 def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> list[tuple[str, str, int]]:
-    """Return the forms (lexeme, ending, edits) that the configuration reduces to their lexeme."""
     if not forms:
         return []
     with connection.cursor() as cursor:
@@ -208,7 +197,7 @@ def document_frequencies(
 
 
 def beginning_alike(lexeme: str, shortest: int, longest: int, collections: Sequence[int]) -> list[str]:
-    """Return lexemes with the same first letter and this length, aggregated because many rows cost more."""
+    """Return lexemes with the same first letter and this length, aggregated because rows cost more."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT string_agg(lexeme, E'\\n') FROM retrieval_lexeme WHERE collection_id = ANY(%s) "
@@ -219,19 +208,19 @@ def beginning_alike(lexeme: str, shortest: int, longest: int, collections: Seque
     return list(dict.fromkeys(found.split("\n"))) if found else []
 
 
-# The spellings of a lexeme are read from this many passages, for at most this many lexemes near a word.
+# Passages read for a lexeme's spellings, and lexemes read for a word.
 PASSAGES_READ = 8
 LEXEMES_READ = 10
 MOST_CODES = 5
 SHORTEST_BEGINNING = 4
-# A tokenizer has this word whole if it has common words; an estimate of tokens counts several.
+# A tokenizer with common words has this word whole.
 _LONG_WORD = "information"
 _SUFFIXES = ("s", "ed", "er", "ing", "ly", "able", "al", "ment", "ness")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """Implements ``Vocabulary`` for these collections, as far as the readers may see their documents."""
+    """A ``Vocabulary`` of these collections, as far as the readers may see their documents."""
 
     def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
         self._collections = list(collections)
@@ -251,7 +240,7 @@ class CollectionVocabulary:
         return list(unknown_terms(spoken, configurations, known))
 
     def is_ordinary(self, word: str) -> bool:
-        # A model's tokenizer has the frequent words of its languages whole, but no misspelt ones.
+        # A model's tokenizer has the frequent words whole, but no misspelt ones.
         stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
         forms = [word, *(form for stem in stems if len(stem) >= SHORTEST_BEGINNING for form in (stem, f"{stem}e"))]
         return 1 in embedder_choice.embedder().count_tokens(forms)
@@ -276,7 +265,7 @@ class CollectionVocabulary:
         for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
         near: dict[str, NearWord] = {}
-        # The most frequent spelling wins, because a capital may only begin a sentence.
+        # A capital may only begin a sentence.
         for text, count in written.most_common():
             if 0 < (edits := OSA.distance(typed, text.lower())) <= 2:
                 near.setdefault(text.lower(), NearWord(text, edits, count))
