@@ -58,7 +58,7 @@ class Tried:
 
 
 def try_out(model: LanguageModel) -> Tried:
-    """Try the model now, as long as four short answers take."""
+    """Try the model now, for as long as four short answers take."""
     tried = Tried()
     try:
         async_to_sync(_answer)(_build_client(model), tried)

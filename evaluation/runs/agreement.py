@@ -22,8 +22,8 @@ _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = frozenset({"a", "an", "the", "de", "het", "een"})
 
 
+# A reply with at least this agreement is right.
 RIGHT_AGREEMENT = 0.7
-"""A reply with at least this agreement is right."""
 
 
 def agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:

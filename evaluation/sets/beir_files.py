@@ -23,8 +23,8 @@ LARGEST_GRADE = 1000
 LONGEST_ANSWER = 1_000_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
+# Pairs of a line's place in the file and its text.
 Lines = Iterable[tuple[str, str]]
-"""Each line with its place in the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,14 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection
 
+# Clients of OpenAI's protocol send these if no key is needed. Any other unknown key is refused, so that the owner of a
+# mistyped or withdrawn key notices it.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
         *("no-key", "no-key-required", "ollama", "sk-no-key", "sk-no-key-required"),
     ]
 )
-"""Clients of OpenAI's protocol that demand a key send these if none is needed. Any other unknown key is refused: the
-owner of a mistyped or withdrawn key must notice that fewer documents are searched."""
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
 # 62 letters and digits: 256 random bits.

@@ -16,7 +16,7 @@ ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _PUNCTUATION = ".,;:!?'*_~)"
-# `quote` keeps these: reserved characters, and "%" of encoded ones.
+# `quote` keeps reserved characters, and "%" of encoded ones.
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
@@ -24,7 +24,6 @@ _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 def canonical(address: str) -> str:
     """Return the address in canonical form; empty if it must not be followed.
 
-    Scheme and host are in lower case, an empty path becomes "/", and non-ASCII characters are percent-encoded.
     Rejected: user names, characters that browsers rewrite, and schemes except http, https and mailto.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):

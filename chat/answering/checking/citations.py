@@ -57,7 +57,6 @@ def find_code(text: str) -> list[Code]:
 
 
 def blank_code(text: str) -> str:
-    """Return the text with spaces for code."""
     return without(text, [(code.start, code.end) for code in find_code(text)])
 
 
@@ -104,8 +103,6 @@ def quoted(text: str) -> str:
 
 
 def quote_for_answer(text: str) -> str:
-    """Return a document's text without markers; code and brackets with 0 are kept."""
-
     def rewrite(match: re.Match[str]) -> str:
         return match.group() if 0 in _read_numbers(match.group()) else quoted(match.group())
 
@@ -140,8 +137,6 @@ def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker ``[number]``, at ``text[start:end]`` of an answer."""
-
     number: int
     start: int
     end: int
@@ -157,7 +152,7 @@ def find_markers(text: str) -> list[Marker]:
 def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
     """Yield each marker of an answer with the sentence, or part of it, that ends there.
 
-    A marker behind another marker, or in its own paragraph, supports the text before it.
+    A marker behind another, or in its own paragraph, supports the text before it.
     """
     words = ""
     for start, end in _split_pieces(text):
@@ -192,8 +187,6 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Adjacent citations, ``text[start:end]``."""
-
     start: int
     end: int
     numbers: tuple[int, ...]
@@ -212,8 +205,7 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 def cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
     """Return the answer's sentences, list items and table rows in order.
 
-    Markers in their own paragraph belong to the paragraph before. Headings, heads of tables and fenced code are left
-    out: words of code do not show whether the code is right.
+    Headings, heads of tables and fenced code are left out: words do not show whether code is right.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = without(text, blocks)
