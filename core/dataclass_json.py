@@ -1,4 +1,4 @@
-"""Dataclasses as JSON and back, for the API, the command line and storage. Imports no Django.
+"""Dataclasses as JSON and back. Imports no Django.
 
 Fields contain JSON's own types, enums, tuples, mappings, dataclasses and None.
 """
@@ -18,7 +18,7 @@ _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
 _NOTHING = object()
 
 
-# Metadata of a field that is left out while it has its default.
+# Metadata of a field that is omitted while it has its default.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
@@ -45,9 +45,9 @@ def to_json(value: Any) -> Any:
 
 @functools.cache
 def _written_fields(kind: Hashable) -> tuple[tuple[str, str, object], ...] | None:
-    """Return name, JSON name and omitted value of each field; None for types that are no dataclasses.
+    """Return name, JSON name and omitted value of each field; None for other types.
 
-    It is cached, because the explanation of a search has hundreds of small dataclasses.
+    Cached: the explanation of a search has hundreds of small dataclasses.
     """
     if not isinstance(kind, type) or not is_dataclass(kind):
         return None

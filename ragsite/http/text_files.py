@@ -10,13 +10,13 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
+# Documents per collection: a model reads the whole file.
 DOCUMENTS_LISTED = 100
 
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
     """Return an index of public documents, equal for every caller."""
-    """Prevent that a title begins a heading or a list."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))

@@ -228,6 +228,7 @@ def version_trouble(applied: Iterable[tuple[str, str]], what: str = "database") 
 
 
 def _read_manifest(file: Path) -> Manifest:
+    """Read the manifest. Raises: BackupError for another file, or a version that cannot be migrated."""
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:

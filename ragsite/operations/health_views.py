@@ -118,6 +118,7 @@ _FIGURES = CheckGroup({"figures": _count_rows}, in_database=True)
 
 
 def _may_see_metrics(request: HttpRequest) -> bool:
+    """Return whether the caller may see metrics. Raises: APIException for a refused key."""
     # Loading the user queries the database, which may be down.
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
