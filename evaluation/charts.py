@@ -1,8 +1,7 @@
 """Charts as inline SVG, with a legend and the same numbers as a table.
 
 `admin/evaluation/_chart.html` draws them. The page sets ``name`` (makes ids unique), ``title``, ``description``,
-``axis`` (heading of the table's first column) and ``empty``. The content security policy forbids inline styles, so
-colours and sizes are in `evaluation/charts.css`. Values are 0 or more; None is unknown.
+``axis`` (heading of the table's first column) and ``empty``. Values are 0 or more; None is unknown.
 """
 
 from __future__ import annotations

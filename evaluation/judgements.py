@@ -1,7 +1,7 @@
 """Judging answers in the background: waiting answers, the token budget, and one judgement.
 
-Each score is stored at once: if the worker is killed, the next measures the rest. An error never becomes a number.
-:func:`request_forgotten` finds answers whose web process died before it requested a judgement.
+Each score is stored at once, in case the worker is killed. An error never becomes a number. :func:`request_forgotten`
+finds answers whose web process died before its request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Find the approved answer to a question, with its sources as they are now.
+"""Find the approved answer to a question, with its current sources.
 
-A question gets an approved answer if it equals a wording except for case and punctuation, or is very similar: by the
-cosine of both questions, the same question word, and the same numbers and codes. docs/quality.md has the error rates.
+The question equals a wording except for case and punctuation, or is very similar: by the cosine of both, the same
+question word, numbers and codes (error rates: docs/quality.md).
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ NAME = "approved"
 
 # The asker may not be allowed to read the sources of the nearest wording.
 MOST_CANDIDATES = 5
-# A later question of a conversation with at most this number of words must equal a wording: it may depend on earlier
-# ones.
+# A later question of a conversation with at most these words may depend on earlier ones, so it must equal a wording.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
@@ -54,7 +53,7 @@ def version_of(collections: Iterable[int]) -> list[Any]:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Split a finished text into pieces to stream. A marker has no white space, so it is never split."""
+    """Split a finished text into pieces to stream; markers have no white space, so they stay whole."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
@@ -63,8 +62,7 @@ def find_given(
 ) -> tuple[AnswerDraft, Completed] | None:
     """Return the approved answer to the question if the user may read all of its sources; else None.
 
-    An answer whose sources have changed is flagged and not returned. None also if the database does not answer: the
-    search reports the failure.
+    An answer whose sources have changed is flagged. None also if the database does not answer.
     """
     try:
         for approved, likeness in _candidates(question, filters, history):
@@ -111,7 +109,6 @@ def nearest(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
 
 
 def _sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[ContextSource, ...] | None:
-    """Return the current sources; None if one of them has changed or may not be read."""
     found: dict[int, tuple[int, int, str]] = {}
     for source in approved.sources.all():
         at = locate(source)

@@ -234,7 +234,6 @@ def nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = Tru
 
 
 def nearest_of(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit closest to the question (see :func:`nearest_unit`)."""
     if len(units) < 2:
         return next(iter(units), None)
     texts = [stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]

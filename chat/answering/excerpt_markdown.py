@@ -18,11 +18,11 @@ from retrieval.text.markup import open_notes, opens_note, strip_markup
 LONGEST_MARKER = len(" … [999]")
 
 
-# This sign shows that a block is longer than the excerpt.
+# The block is longer than the excerpt.
 GOES_ON = "…"
 
 
-# Headings inside an excerpt become bold lines, because they are not headings of the answer.
+# Headings of an excerpt are not headings of the answer, so they become bold lines.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -43,10 +43,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render(excerpt: Excerpt, *, is_cited: bool = True) -> str:
-    """Return the excerpt as Markdown.
-
-    If ``is_cited``, a marker follows each span: inside the last cell of a table, and below code.
-    """
+    """Return the excerpt as Markdown, if ``is_cited`` with a marker after each span."""
     pieces = list(_stretches(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
@@ -127,7 +124,6 @@ def _fenced(code: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return the text as Markdown; fenced text is unchanged."""
     text = open_notes(_dedented(text))
     pieces, position = [], 0
     for code in [*(code for code in find_code(text) if code.fence), None]:
@@ -186,9 +182,9 @@ def _as_bold(match: re.Match[str]) -> str:
 
 
 def _dedented(text: str) -> str:
-    """Remove the indentation of text that was cut out of an indented block.
+    """Remove the indentation of text cut out of an indented block.
 
-    All lines but the first lose their common indentation. If the first line is indented, the lines below it with at
+    All lines but the first lose their common indentation. If the first line is indented, the following lines with at
     least its indentation lose that much.
     """
     if depth := len(text) - len(text.lstrip(" ")):
@@ -214,7 +210,6 @@ def _with_ellipsis(text: str) -> str:
 def _with_marker(text: str, marker: str) -> str:
     codes = find_code(text)
     if codes and codes[-1].is_open:
-        # Code that is too long is cut in its middle.
         text = f"{text}\n\n{codes[-1].fence}"
     if not marker:
         return text

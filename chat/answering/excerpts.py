@@ -1,7 +1,4 @@
-"""Choose the part of a passage that an answer shows. PURE.
-
-It is the passage's section if that fits a screen, else the text around the place closest to the question.
-"""
+"""Choose the part of a passage that an answer shows. PURE."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ Span = tuple[int, int]
 # Characters, about a screen of prose. Lists, procedures, tables and code may be longer: a part of them is useless.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# Longest opening, in characters, that is shown together with its sub-sections.
+# Characters of an opening with its sub-sections.
 LONGEST_OPENING = 1_400
-# Characters that contain the last sentence of a text: only that one can announce the next block.
+# Only the last sentence, within these characters, can announce the next block.
 LONGEST_ANNOUNCEMENT = 240
 # Characters shown around the marked row of a long table.
 LONGEST_ROWS = 700
@@ -61,9 +58,9 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
     """Cut the excerpt around ``unit``, the place of a passage closest to the question.
 
     A section that fits a screen is shown whole, with the sub-sections that fit. A card beside an answer (``is_card``)
-    adds the other short sections of the passage. A longer section is cut to the unit's block, the blocks that it
-    announces, and the blocks around them that fit. A longer block is cut around the unit: a procedure from its first
-    step, a list with its lead-in, rows with their header.
+    adds the passage's other short sections. A longer section is cut to the unit's block, the blocks that it announces,
+    and blocks around them. A longer block is cut around the unit: a procedure from its first step, a list with its
+    lead-in, rows with their header.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -97,7 +94,7 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 def _with_further_sections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
     """Return the unit's section with the sub-sections behind it that fit.
 
-    If all sections of the unit's passage have at most ``longest_passage`` characters together, all are returned.
+    All sections of the unit's passage are returned if they have at most ``longest_passage`` characters.
     """
     sections, best = sections_of(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -156,7 +153,7 @@ def _grown(source: ContextSource, section: Sequence[Block], first: int, last: in
 
 
 def _within_block(unit: QuotableUnit) -> Excerpt:
-    """Return the sentences, items, rows or lines around the unit, in a block that is too long."""
+    """Return the part around the unit of a block that is too long."""
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
     if unit.kind is UnitKind.CODE:
@@ -196,8 +193,8 @@ def _clipped(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...]:
 def _with_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
     """Return the excerpt, under its heading if the text needs it.
 
-    It does if only the heading contains one of the question's words, or if it announces a list that begins the excerpt:
-    without it, exclusions of a warranty read like its coverage.
+    It does if only the heading contains a word of the question, or announces the list that begins the excerpt:
+    exclusions of a warranty would read like its coverage.
     """
     shown = set(stems(" ".join(text_of(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading

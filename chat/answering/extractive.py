@@ -68,7 +68,6 @@ def quote(question: str, results: Sequence[ContextSource], evidence: Evidence) -
 
 
 def _citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    """Yield a citation of ``unit`` for each marker in ``text``, the rendered excerpt."""
     marked = find_marked(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):

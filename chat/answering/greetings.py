@@ -27,7 +27,7 @@ MOST_NAMES = 4
 
 
 def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
-    """Return the answer to a message of only greetings or thanks; None for others."""
+    """Return the answer to a greeting or thanks; None for other messages."""
     if not _COURTESY.fullmatch(message):
         return None
     names = Collection.objects.filter(pk__in=filters.collections).order_by("name").values_list("name", flat=True)

@@ -1,6 +1,6 @@
 """Tries once per model and server whether a language model calls functions correctly.
 
-Small models write calls as their answer, or call although the sources answer. Only models that pass are offered tables.
+Small models write calls as their answer, or call although the sources answer.
 """
 
 from __future__ import annotations

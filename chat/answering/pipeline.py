@@ -134,7 +134,6 @@ def _answer_unsearched(question: str, filters: SearchFilters) -> Completed | Non
 
 
 def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
-    """Weigh the evidence in the sources, and store the probability that they answer in the draft."""
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
         # The searched question counts: a rewritten follow-up, or the corrected spelling.
@@ -163,7 +162,7 @@ def _weigh(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
 ) -> OpenAICompatibleGenerator | None:
-    """Return the writer, recorded in the draft with its prompt; None if the documents are quoted."""
+    """Return the writer; None if the documents are quoted."""
     generator = None
     # A computed result is exact, so no model rewrites it.
     if draft.computed is None:
@@ -227,7 +226,6 @@ async def _ask_model(
 
 
 def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
-    """Record that the documents are quoted instead of the model's text: in the log, the metrics and a notice."""
     if isinstance(error, AnswerWithheld):
         MODEL_WITHHELD.labels(reason=error.reason).inc()
         draft.withheld = error.reason

@@ -53,7 +53,7 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Chat messages with the markers of the sources in them, and of those ``left_out``."""
+    """Chat messages with the markers of their sources, and of those ``left_out``."""
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -214,7 +214,6 @@ def _name_source(source: ContextSource) -> str:
 
 
 def _quote_conversation(history: Sequence[Turn]) -> str:
-    """Return the last turns without markers, which named other sources."""
     lines = []
     for turn in history[-REMEMBERED_TURNS:]:
         lines.append(f"Asked: {_join_lines(turn.question)}")

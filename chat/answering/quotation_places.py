@@ -1,4 +1,4 @@
-"""Find the page and the headings of quoted words, which may differ from those at the passage's beginning."""
+"""Find the page and the headings of quoted words."""
 
 from __future__ import annotations
 

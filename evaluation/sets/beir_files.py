@@ -50,9 +50,9 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
     A query may have an expected "answer", "must" and "must_not" (words of the answer), "max_chars", or
-    "expects_refusal": true. If there are judgements, unjudged queries and judgements of unknown queries are left out:
-    files for a split share the queries of the whole set. Otherwise all queries with an expectation are returned.
-    Raises: UnreadableTestSet, which names the file and the line.
+    "expects_refusal": true. Unjudged queries and judgements of unknown queries are left out, because files for a split
+    share the queries of the whole set; without judgements, all queries with an expectation are returned. Raises:
+    UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())

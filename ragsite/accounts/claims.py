@@ -138,8 +138,7 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
 def _find_groups(names: frozenset[str]) -> set[Group]:
     """Return the groups with these names, creating missing groups.
 
-    Unless OIDC_GROUPS is set, groups with permissions or a managing role are left out: the provider's names must not
-    choose permissions here.
+    Unless OIDC_GROUPS is set, the provider's names must not choose permissions or managing roles here.
     """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))

@@ -98,8 +98,8 @@ class Remembered:
 class CheckGroup:
     """Checks that depend on the same server, run one after another in one thread.
 
-    While a round hangs, later probes wait for it, so a group has at most one thread and connection. ``hung`` is the
-    state of a check that does not answer. ``in_database`` sets a time-out for each statement.
+    A group has at most one thread and connection: probes wait for a round that hangs. ``hung`` is the state of a check
+    that does not answer. ``in_database`` sets a time-out for each statement.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """A worker's pool of processes in which the death of one process, or of the worker, does not stop the others.
 
-The processes take tasks from one pipe under a lock. A killed process would keep it for ever; the kernel's locks, used
-here, are released with their process.
+Celery's processes take tasks from one pipe under a lock that a killed process would keep; the kernel releases its
+locks.
 """
 
 from __future__ import annotations

@@ -48,7 +48,6 @@ def canonical(address: str) -> str:
 
 
 def find_addresses(text: str) -> list[str]:
-    """Return the addresses in a text; mail addresses begin with "mailto:"."""
     addresses = map(without_closing, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
@@ -58,7 +57,6 @@ def find_addresses(text: str) -> list[str]:
 
 
 def without_closing(address: str) -> str:
-    """Return the address without closing punctuation and unopened brackets."""
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")

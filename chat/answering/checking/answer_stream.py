@@ -1,6 +1,6 @@
 """Shows a model's text while it is written, with the site's markers and without unknown links.
 
-The text is stored unchanged and shown with edits, which do not depend on how it is divided into pieces.
+The text is stored unchanged; edits do not depend on its division into pieces.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LONGEST_SHARED = 40
 # Limits after which a model is in a loop.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN: linear work.
+# A longer sentence gets no markers. Open text is checked again after growing by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
 # Characters that show an answer's language.
 LONGEST_TEXT = 1_000
@@ -168,7 +168,6 @@ class AnswerStream:
                     return False
                 break
             ends = [end.end() for end in _SENTENCE_ENDS.finditer(text)]
-            # A cut must not split a block of code.
             ends = [at for at in ends if self._is_repeated(text[:at]) and text.count("```", 0, at) % 2 == 0]
             if max(ends, default=0) < LEAST_REPEATED:
                 break
@@ -356,7 +355,7 @@ def _cut_out(text: str, start: int, end: int, references: Sequence[Reference]) -
 
 
 def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
-    """Return the offset at which the last sentence, or a heading after it, begins."""
+    """Return the beginning of the last sentence, or of a heading after it."""
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:

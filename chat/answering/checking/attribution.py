@@ -1,4 +1,4 @@
-"""Finds the source of each sentence of a model's answer, whatever markers the model writes."""
+"""Finds the source of each sentence of a model's answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,6 @@ class Attributor:
         return tuple(holders[:1])
 
     def _find_by_meaning(self, sentence: str) -> tuple[int, ...]:
-        """Return the source with the same meaning and numbers in another language."""
         numbers = numbers_asserted(sentence)
         holders = [each for each in self._passages if all(values & each.numbers for values in numbers)]
         pieces = [(each.marker, piece.text) for each in holders for piece in each.sentences][:MOST_COMPARED]

@@ -46,7 +46,6 @@ _BEFORE_VALUES = frozenset((
     "waren", "wordt", "worden", "tussen", "dan", "tot", "step", "stap", "item", "figure", "figuur", "section",
     "paragraaf", "page", "pagina", "part", "deel", "number", "nummer", "no", "nr", "type", "mode", "class", "key",
 ))  # fmt: skip
-# A citation within a sentence may precede these words.
 _CLAUSES = frozenset((
     "and", "but", "while", "whereas", "which", "because", "although", "though", "so", "since", "if", "when", "en",
     "maar", "terwijl", "omdat", "waarbij", "die", "dat",

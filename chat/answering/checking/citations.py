@@ -1,4 +1,4 @@
-"""Finds the site's markers in an answer (``[1]``, ``[2]``) and the sentences that they support. PURE."""
+"""Finds the site's markers in an answer (``[1]``) and the sentences that they support. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from retrieval.text.sentences import split_sentences
 
 # Brackets in code are not markers.
 
-# The end of a paragraph, list item or table row.
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
@@ -165,7 +164,7 @@ def cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, 
 
 
 def _find_last_sentence(text: str) -> str:
-    # In "It is hot [1]. It is wet [2]." the first full stop is before the second sentence.
+    # The first full stop of "[1]. It is wet [2]." ends the sentence before.
     text = _LEADING_STOP.sub("", text.strip())
     if not _WORD.search(text):
         return ""

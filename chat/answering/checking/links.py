@@ -1,7 +1,7 @@
 """Neutralises the addresses in a model's answer that no source contains. PURE.
 
-A neutralised address is shown as text wherever the answer is shown as Markdown, here or by API clients. Code is treated
-like prose, because programs differ on where code begins. Only these places are changed:
+A neutralised address is shown as text in Markdown, here or by API clients. Code is treated like prose, because programs
+differ on where it begins. Only these places are changed:
 
 - an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
 - ``[label](target)`` with an unknown target outside the site: a space before the bracket;
@@ -106,7 +106,6 @@ def _leads_away(target: str, known: Set[str]) -> bool:
 
 
 def _judge_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
-    """Break a character reference that spells an unknown address."""
     found = _REFERENCE.match(text, at)
     spelt = html.unescape(found.group()) if found else ""
     if spelt.isascii() and (spelt.isalnum() or spelt in ":/.@\\") and spelt:

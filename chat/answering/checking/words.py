@@ -36,7 +36,6 @@ _ENDINGS = (
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the content words in order, without repeats."""
     return list(_find_stems(text))
 
 
